@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// The variable that carries the script, as a JSON array of [`Step`]s. Without it the stand-in behaves like a good agent.
 pub const SCRIPT_VARIABLE: &str = "HOSTILE";
-/// The variable with what `--version` prints; if it is a JSON array, the steps to take instead of answering.
+/// The variable with what `--version` prints.
 pub const VERSION_VARIABLE: &str = "HOSTILE_VERSION";
 /// The variable with the file to which each start adds one JSON line about its argv, environment, stdin and directory.
 pub const DUMP_VARIABLE: &str = "HOSTILE_DUMP";
@@ -75,15 +75,6 @@ pub enum Step {
     Deltas(u64),
     /// At least this many bytes of deltas and tool calls with large outputs, whole lines only.
     Mixed(u64),
-    /// Lines end in CRLF from here on.
-    Crlf,
-    /// Output goes out in pieces from here on: half lines, or a slow trickle.
-    Pieces {
-        /// Bytes in one piece.
-        bytes: usize,
-        /// Pause after each.
-        pause_ms: u64,
-    },
     /// The process ends when it has written this many bytes of stdout in all, in the middle of a line or a character.
     DieAtByte {
         /// Bytes that still get out.
@@ -112,8 +103,6 @@ pub enum Step {
     Sleep(u64),
     /// Does nothing until killed.
     Hang,
-    /// Uses a whole core until killed.
-    Spin,
     /// Ignores these signals from here on (children inherit that).
     IgnoreSignals(Vec<i32>),
     /// Ends with the exit code when one of the signals comes, as the CLI does with 0.
@@ -222,12 +211,6 @@ impl Script {
     /// What a good agent does: the same events as a plain run of the real CLI, and exit 0.
     pub fn normal() -> Self {
         Self::new([Step::Normal])
-    }
-
-    /// Adds a step.
-    pub fn then(mut self, step: Step) -> Self {
-        self.steps.push(step);
-        self
     }
 
     /// The value of [`SCRIPT_VARIABLE`].

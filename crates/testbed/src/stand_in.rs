@@ -157,12 +157,6 @@ impl Hostile {
         self
     }
 
-    /// Takes these steps instead of answering `--version`.
-    pub fn version_script(mut self, script: &Script) -> Self {
-        self.version = Some(script.to_json());
-        self
-    }
-
     /// Kills itself after this time (whole seconds) instead of the default.
     pub fn lifetime(mut self, lifetime: Duration) -> Self {
         self.lifetime = Some(lifetime);

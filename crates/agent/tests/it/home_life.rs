@@ -272,42 +272,6 @@ fn a_process_that_inherits_the_lock_keeps_the_home() {
 }
 
 #[test]
-fn a_session_is_continued_in_a_copy_and_comes_back() {
-    let user = User::new();
-    let before = conversation("aaaaaaaa-1", &["one"]);
-    user.write("home/.gemini/tmp/app/chats/session-2026-01-01T00-00-aaaaaaaa.jsonl", &before);
-    user.write("home/.gemini/tmp/app/memory/MEMORY.md", "old memory");
-    for wanted in [Resume::Latest, Resume::Id("aaaaaaaa-1".into()), Resume::Id("1".into())] {
-        let mut request = user.request();
-        request.resume = Some(wanted);
-        let home = overlay(&request);
-        assert_eq!(home.resumed_id(), Some("aaaaaaaa-1"));
-        let copies: Vec<_> =
-            fs::read_dir(home.chats_dir()).unwrap().map(|entry| entry.unwrap().path()).collect();
-        assert_eq!(copies.len(), 1);
-        let session = user.store().join("session-2026-01-01T00-00-aaaaaaaa.jsonl");
-        let after = format!(
-            "{}{{\"id\":\"x\",\"type\":\"user\",\"content\":\"x\"}}\n",
-            fs::read_to_string(&session).unwrap()
-        );
-        fs::write(&copies[0], &after).unwrap();
-        fs::write(
-            home.chats_dir().join("session-2026-09-09T09-09-aaaaaaaa.jsonl"),
-            conversation("aaaaaaaa-1", &[]),
-        )
-        .unwrap();
-        let done = finish(&home.plan(), Stopped::Never);
-        assert_eq!(
-            done,
-            Finished { published: vec![session.clone()], sessions: one(), ..Finished::default() }
-        );
-        assert_eq!(fs::read_to_string(session).unwrap(), after);
-        assert_eq!(fs::read_dir(user.store()).unwrap().count(), 1);
-    }
-    assert_eq!(fs::read_to_string(user.path("home/.gemini/tmp/app/memory/MEMORY.md")).unwrap(), "old memory");
-}
-
-#[test]
 fn a_session_that_is_not_there_or_already_there_is_said_so() {
     let user = User::new();
     let mut request = user.request();

@@ -91,9 +91,43 @@ impl Desk {
         command
     }
 
+    /// A command whose files may have so many blocks: that stands for a full disk.
+    pub fn with_little_room(&self, blocks: u32, args: &[&str]) -> Command {
+        let made = self.command(&[]);
+        let mut small = Command::new("/bin/sh");
+        small.env_clear().envs(made.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        small.current_dir(self.work()).arg("-c");
+        small.arg(format!("trap '' XFSZ; ulimit -S -f {blocks}; exec \"$0\" \"$@\"")).arg(ALHENA).args(args);
+        small
+    }
+
     /// Types a command, with nothing on stdin.
     pub fn alhena(&self, args: &[&str]) -> Transcript {
         self.alhena_reading(b"", args)
+    }
+
+    /// Types the commands of a transcript, each of which has to show what stands below it (or below several that show the same), and
+    /// to exit with 2, or with the code that is named there. Words are quoted with apostrophes.
+    pub fn transcript(&self, transcript: &str) {
+        let indent = transcript.find('$').unwrap() - transcript.find('\n').unwrap() - 1;
+        let lines: Vec<&str> =
+            transcript.lines().map(|line| line.get(indent..).unwrap_or_default()).collect();
+        let expected = lines.join("\n").trim().to_owned();
+        let (mut seen, mut last) = (String::new(), String::new());
+        for line in expected.lines().filter(|line| line.starts_with("$ ")) {
+            let parts = line[2..].split('\'').enumerate();
+            let words = parts.flat_map(|(at, part)| match at % 2 {
+                0 => part.split_whitespace().collect(),
+                _ => vec![part],
+            });
+            let shown = self.alhena(&words.collect::<Vec<_>>()).to_string();
+            let shown = shown.strip_prefix("---- stderr ----\n").unwrap_or(&shown);
+            let shown = shown.strip_suffix("[exit 2]").unwrap_or(shown).trim_end();
+            seen.truncate(seen.len() - if shown == last { shown.len() + 1 } else { 0 });
+            seen.push_str(&format!("{line}\n{shown}\n"));
+            last = shown.to_owned();
+        }
+        assert!(seen.trim_end() == expected, "{seen}");
     }
 
     /// Types a command with this on stdin.

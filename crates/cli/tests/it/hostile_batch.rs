@@ -2,7 +2,6 @@
 
 mod input;
 mod killed;
-mod limits;
 mod places;
 mod seen;
 mod stopped;

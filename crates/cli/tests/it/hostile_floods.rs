@@ -113,13 +113,6 @@ fn exit_code(alhena: &mut Child) -> Option<i32> {
     status.unwrap().code()
 }
 
-/// Whether a process has a handler for a signal.
-fn catches(pid: u32, signal: Signal) -> bool {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
-    u64::from_str_radix(caught.trim(), 16).unwrap() & (1 << (signal.as_raw() - 1)) != 0
-}
-
 /// A tool that runs for ever.
 fn long_tool() -> Step {
     Step::Line(
@@ -168,29 +161,6 @@ fn a_second_signal_ends_at_once_what_ignores_the_first() {
 }
 
 #[test]
-fn signals_end_a_program_whose_output_nobody_takes() {
-    let hostile = HostileLab::new("stuck", Script::new([Step::Init, Step::Deltas(4 << 20), Step::Result]));
-    let mut command = hostile.lab.command(&["--as", "events", "go"]);
-    let mut alhena = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-    // Nobody reads: the pipe is full soon, and alhena waits for it.
-    let mut stuck = alhena.stdout.take().unwrap();
-    stuck.read_exact(&mut [0]).unwrap();
-    let deadline = Deadline::after(Duration::from_secs(60));
-    assert!(deadline.wait_until(|| hostile.hostile.survivors().unwrap().is_empty()));
-    let deadline = Deadline::after(SOON);
-    let ended = deadline.wait_until(|| {
-        let _gone = kill_process(Pid::from_child(&alhena), Signal::TERM);
-        std::thread::sleep(Duration::from_millis(200));
-        alhena.try_wait().unwrap().is_some()
-    });
-    assert!(ended);
-    assert_eq!(exit_code(&mut alhena), Some(130));
-    drop(stuck);
-    let runs = hostile.lab.home.path().join("alhena/state/runs");
-    assert_eq!(std::fs::read_dir(runs).map_or(0, Iterator::count), 0);
-}
-
-#[test]
 fn signals_at_the_very_end_leave_the_exit_code_what_the_outcome_says() {
     let hostile = HostileLab::new("late", Script::normal());
     for _ in 0..8 {
@@ -229,25 +199,9 @@ fn one_signal_ends_a_run_whose_output_nobody_reads() {
         kill_process(Pid::from_child(&alhena), Signal::TERM).unwrap();
         assert_eq!(exit_code(&mut alhena), Some(130), "{name}");
         assert_eq!(hostile.hostile.survivors().unwrap(), [0u32; 0], "{name}");
+        let runs = hostile.lab.home.path().join("alhena/state/runs");
+        assert_eq!(std::fs::read_dir(runs).map_or(0, Iterator::count), 0, "{name}");
     }
-}
-
-#[test]
-fn a_signal_while_the_prompt_is_awaited_is_a_run_that_was_cancelled() {
-    let hostile = HostileLab::new("prompt", Script::normal());
-    let mut command = hostile.lab.command(&["--as", "outcome", "-"]);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut alhena = command.spawn().unwrap();
-    let _never_closed = alhena.stdin.take().unwrap();
-    // Before it has begun it dies as any program would.
-    let begun = || catches(alhena.id(), Signal::INT);
-    assert!(Deadline::after(Duration::from_secs(60)).wait_until(begun));
-    kill_process(Pid::from_child(&alhena), Signal::INT).unwrap();
-    assert_eq!(exit_code(&mut alhena), Some(130));
-    let mut text = String::new();
-    alhena.stdout.take().unwrap().read_to_string(&mut text).unwrap();
-    let outcome: Outcome = serde_json::from_str(&text).unwrap();
-    assert_eq!(outcome.status, Status::Cancelled);
 }
 
 #[test]
@@ -273,27 +227,17 @@ fn a_limit_on_file_sizes_is_an_error_and_no_death() {
 fn more_on_stderr_than_is_borne_ends_the_run() {
     let hostile =
         HostileLab::new("stderr", Script::new([Step::Init, Step::StderrFlood(300 << 20), Step::Hang]));
-    let mut request = hostile.lab.request("hello").timeout(Duration::from_secs(60));
+    let record = hostile.lab.workspace().join("recording");
+    let mut request = hostile.lab.request("hello").timeout(Duration::from_secs(60)).record(&record);
     request.max_stderr = 1 << 20;
     let outcome = hostile.lab.run(request);
     let failure = outcome.failure.as_ref().unwrap();
     assert_eq!(failure.kind, alhena::FailureKind::Protocol);
     assert!(failure.message.contains("1048576 bytes to standard error"), "{}", failure.message);
-    assert_eq!(hostile.hostile.survivors().unwrap(), [0u32; 0]);
-}
-
-#[test]
-fn a_recording_keeps_no_more_of_stderr_than_is_borne_and_says_what_it_left_out() {
-    let hostile =
-        HostileLab::new("recorded", Script::new([Step::Init, Step::StderrFlood(300 << 20), Step::Hang]));
-    let record = hostile.lab.workspace().join("recording");
-    let mut request = hostile.lab.request("hello").timeout(Duration::from_secs(60));
-    request.max_stderr = 1 << 20;
-    request.record = Some(record.clone());
-    let outcome = hostile.lab.run(request);
     assert_eq!(std::fs::metadata(record.join("stderr")).unwrap().len(), 1 << 20);
     let said = outcome.warnings.iter().any(|warning| warning.contains("bytes of stderr were left out"));
     assert!(said, "{:?}", outcome.warnings);
+    assert_eq!(hostile.hostile.survivors().unwrap(), [0u32; 0]);
 }
 
 #[test]

@@ -7,10 +7,15 @@ mod refused;
 mod works;
 
 use crate::fleet::Fleet;
+use alhena::batch::queue::{Address, Layout, Queue};
 use alhena_testbed::nats::NatsServer;
 
 fn fleet(name: &str) -> Fleet {
     Fleet::new(name, vec![NatsServer::alone().unwrap()])
+}
+
+fn queue(fleet: &Fleet) -> Queue {
+    Queue::connect(&Address::of(Some(&fleet.urls()), |_| None).unwrap(), Layout::default()).unwrap()
 }
 
 /// So many jobs that say their own id.

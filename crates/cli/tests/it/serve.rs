@@ -11,7 +11,7 @@ mod talks;
 
 use crate::lab::HostileLab;
 use crate::serve_client::Served;
-use alhena_testbed::{Child, Script, Step};
+use alhena_testbed::{Child, Finished, Script, Step, run_bounded};
 
 /// A stand-in that says this and ends.
 fn says(name: &str, text: &str) -> HostileLab {
@@ -29,4 +29,12 @@ fn serve(place: &HostileLab, args: &[&str]) -> Served {
     let mut env = place.lab.env.clone();
     env.set("GEMINI_CLI_PATH", place.hostile.path());
     Served::start(&env, &place.lab.workspace(), args)
+}
+
+/// Another command in the same place.
+fn alhena(place: &HostileLab, args: &[&str]) -> Finished {
+    let mut command = std::process::Command::new(crate::lab::ALHENA);
+    command.args(args).env_clear().envs(place.lab.env.iter()).current_dir(place.lab.workspace());
+    command.env("GEMINI_CLI_PATH", place.hostile.path());
+    run_bounded(&mut command, std::time::Duration::from_secs(60)).unwrap()
 }

@@ -101,8 +101,13 @@ impl Served {
 
     /// A request of somebody who has the token.
     pub fn ask(&self, method: &str, path: &str, body: &str) -> Reply {
+        self.ask_with(method, path, &[], body)
+    }
+
+    /// The same with these headers.
+    pub fn ask_with(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
         let bearer = format!("Bearer {}", self.token);
-        self.bare(method, path, &[("Authorization", &bearer)], body)
+        self.bare(method, path, &[&[("Authorization", bearer.as_str())], headers].concat(), body)
     }
 
     pub fn get(&self, path: &str) -> Value {

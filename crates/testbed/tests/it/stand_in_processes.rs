@@ -37,65 +37,9 @@ fn send(process: u32, signal: Signal) {
     kill_process(pid(process), signal).unwrap();
 }
 
-fn dies(process: u32) -> bool {
-    Deadline::after(LIMIT).wait_until(|| !alive(process))
-}
-
 fn end(mut process: Process) {
     process.kill().unwrap();
     process.wait().unwrap();
-}
-
-/// The one process that the stand-in started, living.
-fn only_child(hostile: &Hostile) -> u32 {
-    let pids = hostile.pids().unwrap();
-    assert_eq!(pids.len(), 2, "{pids:?}");
-    assert!(alive(pids[1]));
-    pids[1]
-}
-
-#[test]
-fn every_exit_code_is_reached() {
-    for code in 0..=255 {
-        let done = run_bounded(&mut hostile([Step::End(Ending::Exit(code))]).command(), LIMIT).unwrap();
-        assert_eq!(done.status.code(), Some(code));
-    }
-}
-
-// SIGCHLD, SIGURG, SIGWINCH and SIGCONT do nothing by default, SIGSTOP, SIGTSTP, SIGTTIN and SIGTTOU stop.
-#[test]
-fn every_deadly_signal_is_died_of() {
-    let harmless = [libc::SIGCHLD, libc::SIGURG, libc::SIGWINCH, libc::SIGCONT];
-    let stopping = [libc::SIGSTOP, libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
-    for signal in 1..=31 {
-        if stopping.contains(&signal) {
-            continue;
-        }
-        let steps = [Step::End(Ending::Signal(signal)), Step::End(Ending::Exit(5))];
-        let done = run_bounded(&mut hostile(steps).command(), LIMIT).unwrap();
-        let expected = if harmless.contains(&signal) { (None, Some(5)) } else { (Some(signal), None) };
-        assert_eq!((done.status.signal(), done.status.code()), expected, "signal {signal}");
-    }
-}
-
-#[test]
-fn a_stopped_process_stays_until_it_is_killed() {
-    let hostile = hostile([ready(), Step::End(Ending::Signal(libc::SIGSTOP)), Step::Line("again".into())]);
-    let process = start(&hostile);
-    let stopped = || {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", process.id())).unwrap();
-        status.lines().any(|line| line.starts_with("State:\tT"))
-    };
-    assert!(Deadline::after(LIMIT).wait_until(stopped));
-    end(process);
-}
-
-#[test]
-fn it_hangs_without_a_word_until_killed() {
-    let hostile = hostile([Step::Hang]);
-    let done = run_bounded(&mut hostile.command(), Duration::from_millis(300)).unwrap();
-    assert!(done.timed_out);
-    assert_eq!((done.stdout.len(), done.status.signal()), (0, Some(libc::SIGKILL)));
 }
 
 #[test]
@@ -139,26 +83,6 @@ fn stdout_is_closed_while_it_lives() {
     end(process);
 }
 
-#[test]
-fn a_reader_that_is_gone_ends_it_with_0_like_the_cli() {
-    let hostile = hostile([ready(), Step::Deltas(1 << 30), Step::End(Ending::Exit(7))]);
-    let mut process = start(&hostile);
-    drop(process.stdout.take());
-    assert_eq!(process.wait().unwrap().code(), Some(0));
-}
-
-#[test]
-fn it_spins_on_a_core_until_killed() {
-    let hostile = hostile([ready(), Step::Spin]);
-    let process = start(&hostile);
-    let ticks = || {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", process.id())).unwrap();
-        stat.rsplit(") ").next().unwrap().split(' ').nth(11).unwrap().parse::<u64>().unwrap()
-    };
-    assert!(Deadline::after(LIMIT).wait_until(|| ticks() > 10));
-    end(process);
-}
-
 /// From /proc, because it is 0 in a container whose session was begun outside of it.
 fn group_and_session(pid: u32) -> (i32, i32) {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
@@ -167,75 +91,43 @@ fn group_and_session(pid: u32) -> (i32, i32) {
 }
 
 #[test]
-fn a_child_stays_in_its_parents_session_or_leaves_it() {
-    for (child, own_session) in [(Child::default(), false), (Child::default().new_session(), true)] {
-        let hostile = hostile([Step::Spawn(child), ready(), Step::Hang]);
+fn children_hide_in_the_ways_that_they_are_told_to() {
+    let kinds = [
+        Child::default(),
+        Child::default().new_session().closed_files(),
+        Child::default().new_session().daemon(),
+        Child::default().cleared_environment().ignores_signals(),
+    ];
+    for kind in kinds {
+        let hostile = hostile([Step::Spawn(kind.clone()), ready(), Step::Hang]);
         let process = start(&hostile);
-        let child = only_child(&hostile);
-        assert_eq!(parent(child), Some(process.id()));
-        assert_eq!(descendants(process.id()), [child]);
+        let pids = hostile.pids().unwrap();
+        let [_, child] = pids[..] else { panic!("{pids:?}") };
+        assert_eq!(parent(child) != Some(process.id()), kind.daemon, "{kind:?}");
+        assert_eq!(descendants(process.id()).is_empty(), kind.daemon, "{kind:?}");
         let (mine, parents) = (group_and_session(child), group_and_session(process.id()));
-        assert_eq!([mine.0 != parents.0, mine.1 != parents.1], [own_session, own_session]);
-        end(process);
-        assert!(alive(child));
-        send(child, Signal::TERM);
-        assert!(dies(child));
-    }
-}
-
-#[test]
-fn a_child_keeps_stdout_open_or_closes_it() {
-    for (child, open) in [(Child::default(), true), (Child::default().closed_files(), false)] {
-        let hostile = hostile([Step::Spawn(child), ready(), Step::Hang]);
-        let process = start(&hostile);
-        let child = only_child(&hostile);
+        assert_eq!([mine.0 != parents.0, mine.1 != parents.1], [kind.new_session; 2], "{kind:?}");
         for descriptor in 0..3 {
-            assert_eq!(Path::new(&format!("/proc/{child}/fd/{descriptor}")).exists(), open);
+            let open = Path::new(&format!("/proc/{child}/fd/{descriptor}")).exists();
+            assert_eq!(open, !kind.closed_files, "{kind:?}");
         }
+        let (name, value) = hostile.env().into_iter().find(|(name, _)| name == "HOSTILE_PIDS").unwrap();
+        let marked = processes_with_env(&format!("{name}={value}"));
+        assert_eq!(marked.contains(&child), !kind.cleared_environment, "{kind:?}");
         end(process);
+        assert_eq!(hostile.survivors().unwrap(), [child], "{kind:?}");
+        send(child, Signal::TERM);
+        match kind.ignores_signals {
+            false => assert!(Deadline::after(LIMIT).wait_until(|| !alive(child)), "{kind:?}"),
+            true => assert!(alive(child)),
+        }
     }
-}
-
-#[test]
-fn a_child_writes_after_its_parent_is_gone() {
-    let hostile = hostile([Step::Spawn(Child::default().writes_every_ms(10)), Step::End(Ending::Exit(0))]);
+    let hostile = hostile([Step::Spawn(Child::default().writes_every_ms(10)), Step::End(Ending::Exit(7))]);
     let mut process = hostile.command().stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
-    assert_eq!(process.wait().unwrap().code(), Some(0));
+    assert_eq!(process.wait().unwrap().code(), Some(7));
     let mut line = [0; 42];
     std::io::Read::read_exact(process.stdout.as_mut().unwrap(), &mut line).unwrap();
     assert_eq!(&line, b"a child still writes\na child still writes\n");
-    assert_eq!(hostile.survivors().unwrap(), [only_child(&hostile)]);
-}
-
-#[test]
-fn a_daemon_has_lost_its_parent_but_not_its_mark() {
-    let hostile =
-        hostile([Step::Spawn(Child::default().new_session().daemon().closed_files()), ready(), Step::Hang]);
-    let process = start(&hostile);
-    let daemon = only_child(&hostile);
-    assert_ne!(parent(daemon), Some(process.id()));
-    assert_eq!(descendants(process.id()), Vec::<u32>::new());
-    let (name, value) = hostile.env().into_iter().find(|(name, _)| name == "HOSTILE_PIDS").unwrap();
-    let mut marked = processes_with_env(&format!("{name}={value}"));
-    marked.sort_unstable();
-    let mut expected = [process.id(), daemon];
-    expected.sort_unstable();
-    assert_eq!(marked, expected);
-    end(process);
-}
-
-#[test]
-fn a_child_can_clear_its_environment() {
-    let hostile =
-        hostile([Step::Spawn(Child::default().cleared_environment().ignores_signals()), ready(), Step::Hang]);
-    let process = start(&hostile);
-    let child = only_child(&hostile);
-    assert_eq!(std::fs::read(format!("/proc/{child}/environ")).unwrap(), b"");
-    assert_eq!(processes_with_env("HOSTILE_PIDS=").iter().filter(|found| **found == child).count(), 0);
-    send(child, Signal::TERM);
-    send(child, Signal::HUP);
-    end(process);
-    assert_eq!(hostile.survivors().unwrap(), [child]);
 }
 
 #[test]

@@ -40,14 +40,6 @@ fn lines_end_at_newlines_only() {
 }
 
 #[test]
-fn carriage_return_before_the_newline_is_dropped() {
-    assert_eq!(
-        frames(99, [&b"one\r\ntwo\r"[..], b"\nthree\r\r\n", b"four\r"]),
-        [line("one"), line("two"), line("three\r"), line("four")]
-    );
-}
-
-#[test]
 fn blank_lines_are_skipped() {
     // A-28
     assert_eq!(frames(99, [&b"\n\n \t \r\n\r\na\n\n"[..]]), [line("a")]);
@@ -62,11 +54,6 @@ fn last_line_needs_no_newline() {
 }
 
 #[test]
-fn bytes_that_are_not_utf8_pass_through() {
-    assert_eq!(frames(99, [&b"\xff\x00\xc3\n"[..]]), [OwnedFrame::Line(vec![0xff, 0, 0xc3])]);
-}
-
-#[test]
 fn line_within_a_chunk_is_not_copied() {
     let chunk = b"first\nsecond\nthi".to_vec();
     let range = chunk.as_ptr_range();
@@ -78,32 +65,6 @@ fn line_within_a_chunk_is_not_copied() {
     });
     assert_eq!(inside, [true, true]);
     assert_eq!(framer.pending(), 3);
-}
-
-#[test]
-fn line_at_the_limit_is_kept_and_one_beyond_is_not() {
-    assert_eq!(
-        frames(5, [&b"12345\n123456\n1"[..]]),
-        [line("12345"), OwnedFrame::TooLong(6, "12345".into()), line("1")]
-    );
-}
-
-#[test]
-fn line_too_long_is_the_same_in_any_chunking() {
-    let text = b"ok\n0123456789abcdef\nok\n0123456789";
-    let whole = frames(8, [&text[..]]);
-    assert_eq!(
-        whole,
-        [
-            line("ok"),
-            OwnedFrame::TooLong(16, "01234567".into()),
-            line("ok"),
-            OwnedFrame::TooLong(10, "01234567".into())
-        ]
-    );
-    for size in 1..text.len() {
-        assert_eq!(frames(8, text.chunks(size)), whole, "chunks of {size}");
-    }
 }
 
 #[test]

@@ -142,19 +142,6 @@ fn error_printed_twice_is_found_behind_its_prefix() {
 }
 
 #[test]
-fn errors_of_the_api_are_not_reports() {
-    let text = b"{\"error\":{\"code\":400,\"message\":\"bad\",\"status\":\"INVALID_ARGUMENT\"}}\n";
-    assert_eq!(find_report(text), None);
-    assert_eq!(find_error_report(text), None);
-}
-
-#[test]
-fn success_is_no_error_report() {
-    assert_eq!(find_error_report(FULL.as_bytes()), None);
-    assert_eq!(find_report(b"{\"session_id\":\"only\"}"), None);
-}
-
-#[test]
 fn invalid_stream_has_both_response_and_error() {
     let text = br#"{"session_id":"s","response":"","error":{"type":"INVALID_STREAM","message":"blocked"}}"#;
     let report = find_report(text).unwrap().report;
@@ -164,8 +151,23 @@ fn invalid_stream_has_both_response_and_error() {
 }
 
 #[test]
-fn nothing_is_found_in_nothing() {
+fn what_is_no_report_is_not_taken_for_one_and_what_stands_around_one_does_not_matter() {
+    for (text, said, skipped) in [
+        (&b"\xff\xfe\r\n{\"response\":\"x\"}\r\n\xc3"[..], "x", 3),
+        (b"{\"a\":[\n{\"response\":\"x\"}\n", "x", 6),
+        (br#"{"response":"a\ud800"}"#, "a\u{fffd}", 0),
+    ] {
+        let found = find_report(text).unwrap();
+        assert_eq!((found.report, found.skipped_bytes), (response(said), skipped), "{text:?}");
+    }
+    let of_the_api = br#"{"error":{"code":400,"message":"bad","status":"INVALID_ARGUMENT"}}"#;
+    for text in [FULL.as_bytes(), of_the_api] {
+        assert_eq!(find_error_report(text), None);
+    }
     for text in [
+        &of_the_api[..],
+        b"{\"session_id\":\"only\"}",
+        b"{\"response\":\"\xff\"}",
         &b""[..],
         b"\n\n",
         b"{",
@@ -178,24 +180,6 @@ fn nothing_is_found_in_nothing() {
     ] {
         assert_eq!(find_report(text), None, "{text:?}");
     }
-}
-
-#[test]
-fn bytes_that_are_not_utf8_around_it_do_not_matter() {
-    let found = find_report(b"\xff\xfe\r\n{\"response\":\"x\"}\r\n\xc3").unwrap();
-    assert_eq!((found.report, found.skipped_bytes), (response("x"), 3));
-    assert_eq!(find_report(b"{\"response\":\"\xff\"}"), None);
-}
-
-#[test]
-fn report_inside_a_broken_object_is_found() {
-    let found = find_report(b"{\"a\":[\n{\"response\":\"x\"}\n").unwrap();
-    assert_eq!(found.report, response("x"));
-}
-
-#[test]
-fn lone_surrogates_in_a_report_are_replaced() {
-    assert_eq!(find_report(br#"{"response":"a\ud800"}"#).unwrap().report, response("a\u{fffd}"));
 }
 
 #[test]

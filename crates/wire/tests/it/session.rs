@@ -13,7 +13,9 @@ const HEADER: &str =
     r#"{"sessionId":"s","projectHash":"p","startTime":"t0","lastUpdated":"t1","kind":"main"}"#;
 
 fn record(line: &str) -> Record<'_> {
-    parse_record(line.as_bytes()).unwrap()
+    let record = parse_record(line.as_bytes()).unwrap();
+    assert_eq!(record.clone().into_owned(), record);
+    record
 }
 
 fn raw(text: &str) -> Raw<'_> {
@@ -132,36 +134,7 @@ fn messages_in_an_update_are_told_by_their_ids() {
     }
 }
 
-#[test]
-fn owned_records_equal_borrowed_ones() {
-    for line in
-        [HEADER, r#"{"id":"1"}"#, r#"{"$set":{"messages":[{"id":"1"}],"a":1}}"#, r#"{"$rewindTo":"1"}"#, "[]"]
-    {
-        assert_eq!(record(line).into_owned(), record(line));
-    }
-}
-
 // The fold
-
-#[test]
-fn same_id_again_replaces_in_place() {
-    let log = fold([
-        HEADER,
-        r#"{"id":"1","content":"one"}"#,
-        r#"{"id":"2","content":"two"}"#,
-        r#"{"id":"1","content":"ONE","toolCalls":[]}"#,
-    ]);
-    assert_eq!(texts(&log), pairs(&[("1", "ONE"), ("2", "two")]));
-    assert_eq!(log.position("2"), Some(1));
-    assert_eq!(log.position("3"), None);
-}
-
-#[test]
-fn replacement_is_full() {
-    let log = fold([r#"{"id":"1","content":"a","model":"m"}"#, r#"{"id":"1","content":"b"}"#]);
-    assert_eq!(log.messages()[0].decode().model, None);
-    assert_eq!(log.messages()[0].raw().get(), r#"{"id":"1","content":"b"}"#);
-}
 
 #[test]
 fn set_merges_metadata() {
@@ -203,52 +176,6 @@ fn metadata_of_another_type_does_not_cost_the_rest() {
 }
 
 #[test]
-fn messages_in_a_set_replace_all() {
-    let log = fold([
-        HEADER,
-        r#"{"id":"1","content":"one"}"#,
-        r#"{"$set":{"messages":[{"id":"9","content":"nine"},{"id":"8","content":"x"},{"id":"8","content":"eight"},{"x":1}]}}"#,
-        r#"{"id":"1","content":"again"}"#,
-    ]);
-    assert_eq!(texts(&log), pairs(&[("9", "nine"), ("8", "eight"), ("1", "again")]));
-    assert_eq!(log.metadata().extra, Extra::default());
-}
-
-#[test]
-fn rewind_drops_the_message_and_all_after_it() {
-    let lines = [
-        r#"{"id":"1","content":"a"}"#,
-        r#"{"id":"2","content":"b"}"#,
-        r#"{"id":"3","content":"c"}"#,
-        r#"{"$rewindTo":"2"}"#,
-        r#"{"id":"3","content":"new"}"#,
-        r#"{"id":"2","content":"late"}"#,
-    ];
-    assert_eq!(texts(&fold(lines)), pairs(&[("1", "a"), ("3", "new"), ("2", "late")]));
-}
-
-#[test]
-fn rewind_to_an_unknown_message_drops_all() {
-    let log = fold([r#"{"id":"1"}"#, r#"{"id":"2"}"#, r#"{"$rewindTo":"7"}"#, r#"{"id":"2","content":"x"}"#]);
-    assert_eq!(texts(&log), pairs(&[("2", "x")]));
-}
-
-#[test]
-fn repeated_header_merges_and_keeps_the_messages() {
-    let log = fold([HEADER, r#"{"id":"1","content":"a"}"#, r#"{"sessionId":"s2","projectHash":"p"}"#]);
-    assert_eq!(texts(&log), pairs(&[("1", "a")]));
-    assert_eq!(log.metadata().session_id.as_deref(), Some("s2"));
-    assert_eq!(log.metadata().start_time.as_deref(), Some("t0"));
-}
-
-#[test]
-fn legacy_session_on_one_line_is_a_header_with_messages() {
-    let legacy = r#"{"sessionId":"s","projectHash":"p","messages":[{"id":"1","content":"a"},{"id":"2","content":"b"}]}"#;
-    let log = fold([r#"{"id":"2","content":"first"}"#, legacy, r#"{"id":"1","content":"A"}"#]);
-    assert_eq!(texts(&log), pairs(&[("2", "b"), ("1", "A")]));
-}
-
-#[test]
 fn unreadable_and_strange_lines_are_counted() {
     let log = fold([HEADER, "", "  \r", "{\"id\":\"1\"", "garbage", "[1]", r#"{"id":"1","content":"a"}"#]);
     assert_eq!((log.unreadable(), log.ignored()), (2, 1));
@@ -270,8 +197,10 @@ fn each_push_says_what_changed() {
     assert_eq!(push(r#"{"$rewindTo":"2"}"#), Change::Removed(1));
     assert_eq!(push(r#"{"$set":{"messages":[{"id":"3"}]}}"#), Change::Everything);
     assert_eq!(push(r#"{"$rewindTo":"?"}"#), Change::Removed(0));
-    assert_eq!(log.messages(), []);
+    assert_eq!((log.messages(), log.position("2")), (&[][..], None));
     assert!(log.has_header());
+    log.push_copy(br#"{"id":"2"}"#);
+    assert_eq!(log.position("2"), Some(0));
 }
 
 // Files
@@ -315,11 +244,6 @@ fn messages_before_the_session_id_are_read_too() {
 }
 
 #[test]
-fn empty_session_id_is_no_header() {
-    assert!(!fold([r#"{"sessionId":"","projectHash":"p"}"#]).has_header());
-}
-
-#[test]
 fn half_written_last_line_is_not_counted_as_damage() {
     let file = format!("{HEADER}\n{{\"id\":\"1\",\"content\":\"a\"}}\n{{\"id\":\"2\",\"con");
     let session = Session::read(file.as_bytes());
@@ -360,6 +284,10 @@ const LEGACY: &str = r#"{
 
 #[test]
 fn legacy_object_keeps_every_message_as_it_stands() {
+    // One without a project is read, too.
+    let session = Session::read(b"{\"sessionId\":\"s\",\"messages\":[{\"id\":\"1\",\"content\":\"a\"}]}");
+    assert_eq!((session.format, session.complete), (Format::Object, true));
+    assert_eq!(texts(&session.log), pairs(&[("1", "a")]));
     let session = Session::read(LEGACY.as_bytes());
     assert_eq!((session.format, session.complete), (Format::Object, true));
     assert_eq!(texts(&session.log), pairs(&[("1", "Hi"), ("2", "Hello"), ("", "no id"), ("1", "same id")]));
@@ -380,13 +308,6 @@ fn half_written_legacy_object_gives_what_is_there() {
 }
 
 #[test]
-fn legacy_object_without_a_project_is_read_too() {
-    let session = Session::read(b"{\"sessionId\":\"s\",\"messages\":[{\"id\":\"1\",\"content\":\"a\"}]}");
-    assert_eq!((session.format, session.complete), (Format::Object, true));
-    assert_eq!(texts(&session.log), pairs(&[("1", "a")]));
-}
-
-#[test]
 fn legacy_object_with_invalid_utf8_is_read_with_replacements() {
     let session =
         Session::read(b"{\n\"sessionId\": \"s\", \"messages\": [{\"id\":\"1\",\"content\":\"a\xff\"}]\n}");
@@ -402,6 +323,7 @@ fn other_files_are_empty_sessions() {
         assert_eq!((session.format, session.log.messages()), (Format::Lines, &[][..]), "{file:?}");
         assert!(!session.log.has_header());
     }
+    assert!(!fold([r#"{"sessionId":"","projectHash":"p"}"#]).has_header());
 }
 
 // Messages

@@ -187,28 +187,6 @@ fn stub_of_a_resume_has_the_id_but_nothing_said() {
 }
 
 #[test]
-fn file_cut_at_any_byte_gives_a_prefix_of_its_records() {
-    let bytes = session_text("0.61.0-plain");
-    let mut states = vec![Vec::new()];
-    let mut log = Log::new();
-    for line in bytes.split_inclusive(|byte| *byte == b'\n') {
-        log.push_line(line);
-        states.push(log.messages().iter().map(|message| message.raw().get().to_owned()).collect());
-    }
-    for cut in 0..=bytes.len() {
-        let session = Session::read(&bytes[..cut]);
-        let lines = bytes[..cut].iter().filter(|byte| **byte == b'\n').count();
-        let seen: Vec<_> =
-            session.log.messages().iter().map(|message| message.raw().get().to_owned()).collect();
-        // A last line that lacks nothing but its newline counts.
-        let expected =
-            if session.complete && !bytes[..cut].ends_with(b"\n") && cut > 0 { lines + 1 } else { lines };
-        assert_eq!(seen, states[expected], "cut at {cut}");
-        assert_eq!(session.log.unreadable(), 0);
-    }
-}
-
-#[test]
 fn legacy_file_cut_at_any_byte_gives_a_prefix_of_its_messages() {
     let bytes = session_text("0.38.2");
     let whole = Session::read(&bytes);

@@ -10,11 +10,16 @@ use alhena_wire::{Count, Extra, Named, Raw};
 use serde_json::{Value, json};
 
 fn parse(line: &str) -> StreamEvent<'_> {
-    parse_line(line.as_bytes()).unwrap()
+    let event = parse_line(line.as_bytes()).unwrap();
+    assert_eq!(event.clone().into_owned(), event);
+    event
 }
 
 fn assert_round_trip(line: &str) {
     let event = parse(line);
+    if line.contains(AT) {
+        assert_eq!(event.timestamp(), Some(AT));
+    }
     let value: Value = serde_json::from_str(line).unwrap();
     assert_eq!(serde_json::to_value(&event).unwrap(), value);
     assert_eq!(serde_json::to_value(event.into_owned()).unwrap(), value);
@@ -43,7 +48,6 @@ fn init_has_session_and_model() {
     };
     assert_eq!(parse(line), StreamEvent::Init(init));
     assert_eq!(parse(line).kind(), Some("init"));
-    assert_eq!(parse(line).timestamp(), Some(AT));
     assert_round_trip(line);
 }
 
@@ -60,7 +64,6 @@ fn prompt_has_no_delta() {
         extra: Extra::default(),
     };
     assert_eq!(parse(line), StreamEvent::Message(message));
-    assert_eq!(parse(line).timestamp(), Some(AT));
     assert_round_trip(line);
 }
 
@@ -95,7 +98,6 @@ fn tool_use_keeps_its_parameters_undecoded() {
         json!({"file_path": "a.txt", "content": "x\n"})
     );
     assert_eq!(parse(line), StreamEvent::ToolUse(tool_use));
-    assert_eq!(parse(line).timestamp(), Some(AT));
     assert_round_trip(line);
 }
 
@@ -116,7 +118,6 @@ fn tool_result_of_success_may_lack_output() {
     };
     assert_eq!(parse(with), result("glob__1", Some("Found 1 matching file(s)".into())));
     assert_eq!(parse(without), result("replace__1", None));
-    assert_eq!(parse(without).timestamp(), Some(AT));
     assert_round_trip(with);
     assert_round_trip(without);
 }
@@ -152,7 +153,6 @@ fn error_event_has_a_severity() {
         extra: Extra::default(),
     };
     assert_eq!(parse(line), StreamEvent::Error(error));
-    assert_eq!(parse(line).timestamp(), Some(AT));
     assert_round_trip(line);
     assert_round_trip(r#"{"type":"error","severity":"error","message":"Maximum session turns exceeded"}"#);
 }
@@ -185,32 +185,6 @@ fn result_of_success_has_stats_per_model() {
                 ("gemini-3.8-flash".into(), model(120, 96, 4, 60, 36)),
                 ("gemini-3.5-flash-lite".into(), model(4, 4, 0, 0, 4)),
             ])),
-            extra: Extra::default(),
-        })),
-        extra: Extra::default(),
-    };
-    assert_eq!(parse(line), StreamEvent::Result(result));
-    assert_eq!(parse(line).timestamp(), Some(AT));
-    assert_round_trip(line);
-}
-
-#[test]
-fn result_of_an_old_release_has_fewer_stats() {
-    // 0.11 wrote five of them.
-    let line = r#"{"type":"result","timestamp":"2026-11-15T17:49:10.599Z","status":"success","stats":{"total_tokens":105,"input_tokens":100,"output_tokens":5,"duration_ms":164,"tool_calls":0}}"#;
-    let result = ResultEvent {
-        timestamp: Some(AT.into()),
-        status: Status::Success,
-        error: None,
-        stats: Some(Box::new(StreamStats {
-            total_tokens: count(105),
-            input_tokens: count(100),
-            output_tokens: count(5),
-            cached: None,
-            input: None,
-            duration_ms: count(164),
-            tool_calls: count(0),
-            models: None,
             extra: Extra::default(),
         })),
         extra: Extra::default(),
@@ -301,6 +275,10 @@ fn null_in_an_optional_field_survives() {
         r#"{"type":"tool_result","timestamp":null,"tool_id":"i","status":"success","output":null,"error":null}"#,
     );
     assert_round_trip(r#"{"type":"result","status":"success","stats":null}"#);
+    // 0.11 wrote five of them.
+    assert_round_trip(
+        r#"{"type":"result","status":"success","stats":{"total_tokens":105,"input_tokens":100,"output_tokens":5,"duration_ms":164,"tool_calls":0}}"#,
+    );
 }
 
 #[test]
@@ -466,19 +444,4 @@ fn deep_nesting_is_carried_not_followed() {
     assert!(tool.parameters.decode::<Value>().is_err());
     assert!(matches!(parse(&format!(r#"{{"type":"x","y":{deep}}}"#)), StreamEvent::Unknown(_)));
     assert_eq!(parse_line(deep.as_bytes()), Err(LineError::NotAnObject));
-}
-
-#[test]
-fn owned_events_equal_borrowed_ones() {
-    for line in [
-        r#"{"type":"init","session_id":"s","model":"m","x":1}"#,
-        r#"{"type":"message","role":"tool","content":"c"}"#,
-        r#"{"type":"tool_use","tool_name":"t","tool_id":"i","parameters":{}}"#,
-        r#"{"type":"tool_result","tool_id":"i","status":"odd","output":"o","error":{"type":"t","message":"m"}}"#,
-        r#"{"type":"error","severity":"odd","message":"m"}"#,
-        r#"{"type":"result","status":"success","stats":{"models":{"m":{}}}}"#,
-        r#"{"type":"?"}"#,
-    ] {
-        assert_eq!(parse(line).into_owned(), parse(line));
-    }
 }

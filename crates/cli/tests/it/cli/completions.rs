@@ -4,7 +4,6 @@ use std::process::Command;
 use std::time::Duration;
 
 use alhena_testbed::run_bounded;
-use insta::assert_snapshot;
 
 use crate::common::Desk;
 
@@ -58,20 +57,6 @@ fn approval_modes_are_completed() {
         let seen = desk.alhena(&["run", "--gemini", "/nowhere/gemini", "--approval", name, "hello"]);
         assert_eq!(seen.code(), Some(3), "{seen}");
     }
-}
-
-#[test]
-fn an_unknown_shell_lists_the_known_ones() {
-    assert_snapshot!(Desk::new().alhena(&["completions", "tcsh"]), @r#"
-    ---- stderr ----
-    error: invalid value 'tcsh' for '<SHELL>'
-      [possible values: bash, elvish, fish, powershell, zsh]
-
-      tip: a similar value exists: 'zsh'
-
-    For more information, try '--help'.
-    [exit 2]
-    "#);
 }
 
 #[test]

@@ -6,16 +6,13 @@ use alhena_testbed::{Hostile, Script};
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
+use super::run::desk_with;
 use crate::common::{Desk, Transcript};
 
 /// A desk with a CLI and Node on its PATH.
 fn furnished() -> (Desk, Hostile) {
-    let hostile = Hostile::new(Script::normal()).unwrap();
-    let mut desk = Desk::new();
-    for (name, value) in hostile.env() {
-        desk = desk.env(&name, value);
-    }
-    std::os::unix::fs::symlink(hostile.path(), desk.root().join("bin/gemini")).unwrap();
+    let (desk, hostile) = desk_with(Script::normal());
+    let desk = desk.env("GEMINI_API_KEY", "");
     desk.program("node", "#!/bin/sh\necho v20.0.0\n");
     desk.program("tmux", "#!/bin/sh\necho tmux 3.3a\n");
     (desk, hostile)
@@ -82,28 +79,26 @@ fn a_good_machine_is_good() {
 }
 
 #[test]
-fn findings_are_data_with_json() {
+fn findings_are_data_with_json_and_follow_what_is_there() {
     let (desk, _hostile) = furnished();
-    let seen = desk.alhena(&["doctor", "--json"]);
-    assert_eq!(seen.code(), Some(1), "{seen}");
-    let findings = seen.json();
-    assert_eq!(finding(&findings, "Gemini CLI"), ("good".to_owned(), None));
-    assert_eq!(finding(&findings, "version"), ("good".to_owned(), None));
-    let (state, cure) = finding(&findings, "authentication");
-    assert_eq!(state, "bad");
-    assert!(cure.unwrap().contains("GEMINI_API_KEY"));
-    let (state, cure) = finding(&findings, "trust");
-    assert_eq!(state, "doubtful");
-    assert!(cure.unwrap().contains("--trust"));
-}
-
-#[test]
-fn a_trusted_folder_is_noticed() {
-    let (desk, _hostile) = furnished();
+    let asked = || desk.alhena(&["doctor", "--json"]);
+    let found = |what: &str| finding(&asked().json(), what);
+    assert_eq!(asked().code(), Some(1));
+    let good = ("good".to_owned(), None);
+    assert_eq!([found("Gemini CLI"), found("version")], [good.clone(), good.clone()]);
+    for (what, expected, word) in
+        [("authentication", "bad", "GEMINI_API_KEY"), ("trust", "doubtful", "--trust")]
+    {
+        let (state, cure) = found(what);
+        assert_eq!((state.as_str(), cure.unwrap().contains(word)), (expected, true), "{what}");
+    }
     fs::create_dir(desk.home().join(".gemini")).unwrap();
     let trusted = json!({desk.work().to_str().unwrap(): "TRUST_FOLDER"}).to_string();
     fs::write(desk.home().join(".gemini/trustedFolders.json"), trusted).unwrap();
-    assert_eq!(finding(&desk.alhena(&["doctor", "--json"]).json(), "trust"), ("good".to_owned(), None));
+    assert_eq!(found("trust"), good);
+    fs::write(desk.home().join(".gemini/settings.json"), "{ not json").unwrap();
+    let (state, cure) = found("settings");
+    assert_eq!((asked().code(), state.as_str(), cure.is_some()), (Some(1), "bad", true));
 }
 
 #[test]
@@ -124,17 +119,6 @@ fn a_lock_is_noticed_while_the_next_start_would_wait_for_it() {
 }
 
 #[test]
-fn broken_settings_are_noticed() {
-    let (desk, _hostile) = furnished();
-    fs::create_dir(desk.home().join(".gemini")).unwrap();
-    fs::write(desk.home().join(".gemini/settings.json"), "{ not json").unwrap();
-    let seen = desk.alhena(&["doctor", "--json"]);
-    assert_eq!(seen.code(), Some(1));
-    let (state, cure) = finding(&seen.json(), "settings");
-    assert_eq!((state.as_str(), cure.is_some()), ("bad", true));
-}
-
-#[test]
 fn versions_that_are_too_old_or_too_new_are_noticed() {
     for (version, state) in
         [("0.9.0", "bad"), ("0.20.0", "doubtful"), ("0.61.0", "good"), ("99.0.0", "doubtful")]
@@ -147,24 +131,6 @@ fn versions_that_are_too_old_or_too_new_are_noticed() {
         let seen = desk.alhena(&["doctor", "--json", "--gemini", hostile.path().to_str().unwrap()]);
         assert_eq!(finding(&seen.json(), "version").0, state, "{version}");
     }
-}
-
-#[test]
-fn a_directory_that_is_none_is_wrong_usage() {
-    let desk = Desk::new();
-    desk.write("file", "");
-    assert_snapshot!(desk.alhena(&["doctor", "-C", "/nope"]), @r#"
-    ---- stderr ----
-    error: /nope is not a directory
-    hint: Give a directory that exists.
-    [exit 2]
-    "#);
-    assert_snapshot!(desk.alhena(&["doctor", "-C", "file"]), @r#"
-    ---- stderr ----
-    error: file is not a directory
-    hint: Give a directory that exists.
-    [exit 2]
-    "#);
 }
 
 /// Containers that share a home see each other's locks and not each other's processes.

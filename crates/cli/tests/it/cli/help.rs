@@ -52,16 +52,6 @@ fn every_variable_of_the_environment_is_explained() {
 }
 
 #[test]
-fn an_unknown_topic_lists_the_known_ones() {
-    assert_snapshot!(Desk::new().alhena(&["help", "everything"]), @r#"
-    ---- stderr ----
-    error: there is no command or topic "everything"
-    hint: Topics are exit-codes, environment, views, config, hooks, budget, control, schema, batch, job and result; `alhena --help` lists the commands.
-    [exit 2]
-    "#);
-}
-
-#[test]
 fn every_command_explains_itself() {
     let desk = Desk::new();
     let list = desk.alhena(&["help"]);
@@ -119,12 +109,6 @@ fn subcommands_explain_themselves_too() {
         assert_eq!(seen.code(), Some(0), "{seen}");
         assert!(seen.stdout.contains(usage), "{seen}");
     }
-    assert_snapshot!(desk.alhena(&["help", "sessions", "lost"]), @r#"
-    ---- stderr ----
-    error: there is no command or topic "sessions lost"
-    hint: Topics are exit-codes, environment, views, config, hooks, budget, control, schema, batch, job and result; `alhena --help` lists the commands.
-    [exit 2]
-    "#);
 }
 
 #[test]

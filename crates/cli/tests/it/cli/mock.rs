@@ -155,35 +155,9 @@ fn several_scenarios_have_an_address_each_and_the_bare_one_is_the_first() {
 }
 
 #[test]
-fn a_bad_scenario_is_refused_with_the_place_and_the_word_that_was_meant() {
-    let desk = Desk::new();
-    desk.write("bad.json", "{\n  \"turns\": [\n    {\"stpes\": []}\n  ]\n}");
-    assert_snapshot!(desk.alhena(&["mock", "bad.json"]), @r#"
-    ---- stderr ----
-    error: bad.json:3:12: not a scenario: turns[0].stpes: unknown field `stpes`, expected one of `when`, `times`, `always`, `delay`, `hang`, `drop`, `reset`, `status`, `error`, `retry_after`, `headers`, `steps`, `finish`, `usage`, `raw`
-    hint: Did you mean `steps`?
-    [exit 2]
-    "#);
-    assert_snapshot!(desk.alhena(&["mock", "--env", "missing.json"]), @r#"
-    ---- stderr ----
-    error: missing.json: No such file or directory (os error 2)
-    hint: Give a scenario in JSON, for example {"turns": [{"steps": [{"text": "Hi"}]}]}.
-    [exit 2]
-    "#);
-    let refused = desk.alhena(&["run", "--offline=bad.json", "hi"]);
-    assert!(refused.stderr.contains("bad.json:3:12: not a scenario"), "{refused}");
-}
-
-#[test]
 fn what_cannot_be_served_is_refused() {
     let desk = Desk::new();
     desk.write("hello.json", HELLO);
-    assert_snapshot!(desk.alhena(&["mock", "hello.json", "./hello.json"]), @r#"
-    ---- stderr ----
-    error: two scenarios have the name "hello"
-    hint: Give one of them another name: NAME=FILE.
-    [exit 2]
-    "#);
     let taken = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
     for way in [&["mock", "--port", &port][..], &["mock", "--env", "--port", &port]] {

@@ -17,6 +17,8 @@ use serde_json::{Value, json};
 use super::sessions::chats;
 use crate::common::{Desk, Started};
 
+const LIMIT: Duration = Duration::from_secs(60);
+
 /// Everything that a terminal obeys, around a word that tells that it was printed: a colour that is not ours, the clipboard,
 /// a bell, C1, DEL, a return, a reversal of the text, what the guard's own marks begin with.
 const EVIL: &str =
@@ -233,7 +235,7 @@ fn on_a_terminal(desk: &Desk, args: &[&str], until: Option<&str>) -> Vec<u8> {
             let _over = seen.send(buffer[..count].to_vec());
         }
     });
-    let deadline = Deadline::after(Duration::from_secs(60));
+    let deadline = Deadline::after(LIMIT);
     let mut all = Vec::new();
     let ended = deadline.wait_until(|| {
         all.extend(sent.try_iter().flatten());
@@ -405,18 +407,8 @@ fn a_reader_that_went_away_is_no_failure() {
 #[test]
 fn an_export_that_finds_no_room_leaves_no_file() {
     let desk = evil_desk();
-    // A limit on the size of files stands for a full disk.
-    let mut command = desk.command(&[]);
-    let alhena = command.get_program().to_owned();
-    command = {
-        let mut shell = std::process::Command::new("/bin/sh");
-        shell.env_clear().envs(command.get_envs().filter_map(|(k, v)| Some((k, v?))));
-        shell.current_dir(desk.work());
-        shell
-    };
-    command.args(["-c", "trap '' XFSZ; ulimit -f 1; exec \"$0\" sessions export -o talk.html"]).arg(alhena);
-    let seen =
-        Started::new(&desk, command, b"").finish(&desk, &["sessions", "export"], Duration::from_secs(60));
+    let args = ["sessions", "export", "-o", "talk.html"];
+    let seen = Started::new(&desk, desk.with_little_room(1, &args), b"").finish(&desk, &args, LIMIT);
     assert_eq!(seen.code(), Some(1), "{seen}");
     assert!(seen.stderr.contains("File too large"), "{seen}");
     let left: Vec<_> = fs::read_dir(desk.work()).unwrap().map(|entry| entry.unwrap().file_name()).collect();

@@ -2,8 +2,8 @@
 
 use alhena_testbed::Script;
 
-use super::directories::with_session_of_nope;
 use super::run::desk_with;
+use super::sessions::with_session_of_nope;
 
 #[test]
 fn a_session_of_another_folder_is_told_with_that_folder() {

@@ -1,9 +1,6 @@
 //! `alhena run` and its standard input: everything that is piped in is sent, and nothing is waited for without end.
 
-use std::fs::File;
 use std::io::{PipeReader, Read, Write};
-use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
 
 use alhena_testbed::{Hostile, Script};
@@ -35,28 +32,16 @@ fn run(args: &[&str], stdin: impl Into<Stdio>) -> (Option<i32>, String, Option<S
 
 #[test]
 fn a_pipe_that_begins_late_is_read_to_its_end() {
-    for late_socket in [false, true] {
-        let (desk, hostile) = desk_with(Script::normal());
-        let (stdin, mut producer): (OwnedFd, Box<dyn Write>) = match late_socket {
-            false => {
-                let (reader, writer) = std::io::pipe().unwrap();
-                (reader.into(), Box::new(writer))
-            }
-            // Node.js gives its children sockets.
-            true => {
-                let (reader, writer) = UnixStream::pair().unwrap();
-                (reader.into(), Box::new(writer))
-            }
-        };
-        let (mut child, mut messages) = start(&mut desk.command(&["run", "hello"]), stdin);
-        let mut said = vec![0; WAITING.len()];
-        messages.read_exact(&mut said).unwrap();
-        assert_eq!(String::from_utf8(said).unwrap(), WAITING);
-        producer.write_all(b"late").unwrap();
-        drop(producer);
-        assert_eq!(child.wait().unwrap().code(), Some(0));
-        assert_eq!(prompt(&hostile).as_deref(), Some("--prompt=late\n\nhello"));
-    }
+    let (desk, hostile) = desk_with(Script::normal());
+    let (stdin, mut producer) = std::io::pipe().unwrap();
+    let (mut child, mut messages) = start(&mut desk.command(&["run", "hello"]), stdin);
+    let mut said = vec![0; WAITING.len()];
+    messages.read_exact(&mut said).unwrap();
+    assert_eq!(String::from_utf8(said).unwrap(), WAITING);
+    producer.write_all(b"late").unwrap();
+    drop(producer);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(prompt(&hostile).as_deref(), Some("--prompt=late\n\nhello"));
 }
 
 /// The only test that waits the whole time; the others are at the function that reads.
@@ -96,18 +81,6 @@ fn no_stdin_needs_a_prompt_from_elsewhere() {
         refused(&["--no-stdin", "-"]),
         "error: the prompt - is read from stdin, and --no-stdin forbids that\nhint: Leave out one of them.\n"
     );
-}
-
-#[test]
-fn stdin_that_has_an_end_is_not_waited_for() {
-    let (closed, open) = std::io::pipe().unwrap();
-    drop(open);
-    // As `nohup` opens it: it cannot be read.
-    let unreadable = File::options().write(true).open("/dev/null").unwrap();
-    for stdin in [Stdio::null(), Stdio::from(closed), Stdio::from(unreadable)] {
-        let (code, said, prompt) = run(&["--quiet", "hello"], stdin);
-        assert_eq!((code, said.as_str(), prompt.as_deref()), (Some(0), "", Some("--prompt=hello")));
-    }
 }
 
 #[test]

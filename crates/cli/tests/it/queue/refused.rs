@@ -1,9 +1,9 @@
 //! What may not travel, and what a worker does not let in.
 
-use alhena::batch::queue::{Address, Batch, Label, Layout, Queue};
+use alhena::batch::queue::{Batch, Label};
 use serde_json::{Value, json};
 
-use super::fleet;
+use super::{fleet, queue};
 use crate::fleet::LONG;
 
 #[test]
@@ -93,8 +93,7 @@ fn a_worker_refuses_what_it_does_not_allow_with_a_result_that_says_so() {
 #[test]
 fn a_letter_that_was_written_by_hand_gets_no_further() {
     let fleet = fleet("by hand");
-    let queue =
-        Queue::connect(&Address::of(Some(&fleet.urls()), |_| None).unwrap(), Layout::default()).unwrap();
+    let queue = queue(&fleet);
     let batch = "b".parse().unwrap();
     queue.announce(&batch, &Batch::new(4, "")).unwrap();
     let touched = fleet.path("touched");
@@ -146,37 +145,6 @@ fn a_letter_that_was_written_by_hand_gets_no_further() {
     );
     assert!(gathering.next(std::time::Duration::from_millis(300)).unwrap().is_none());
     assert!(!touched.exists());
-    fleet.nothing_is_left();
-}
-
-/// The same with a good letter behind a head that fits no subject, or not the one that it was put under.
-#[test]
-fn a_letter_with_an_odd_head_is_taken_out_before_anything_runs_and_told() {
-    let fleet = fleet("odd heads");
-    let queue =
-        Queue::connect(&Address::of(Some(&fleet.urls()), |_| None).unwrap(), Layout::default()).unwrap();
-    let batch = "b".parse().unwrap();
-    queue.announce(&batch, &Batch::new(1, "")).unwrap();
-    let letter = json!({"version": 3, "id": "x", "line": 1, "mark": "00112233445566778899aabbccddeeff",
-        "options": {"prompt": "p"}, "place": {"kind": "dir"}});
-    let long = "x".repeat(5000);
-    let odd = ["a b", "", "*", &long, "other"].map(|batch| {
-        let head = json!({"batch": batch, "job": "x", "attempt": 1});
-        ("alhena.jobs.any.b.\u{1b}[31mx.1".to_owned(), format!("{head}\n{letter}"))
-    });
-    fleet.put_by_hand(&odd);
-    queue.put(&batch, "x", 2, &Label::any(), letter.to_string().as_bytes()).unwrap();
-    let (urls, gemini) = (fleet.urls(), fleet.gemini.display().to_string());
-    let root = fleet.path("root").display().to_string();
-    let worker = ["worker", "--nats", &urls, "--gemini", &gemini, "--root", &root, "--idle-exit", "15s"];
-    let worker = fleet.run(&worker);
-    assert_eq!(worker.code(), Some(0), "{worker:?}");
-    let refused = "refused alhena.jobs.any.b.x.1: a message in the queue is not Alhena's: its head does not fit its subject";
-    assert_eq!(worker.stderr.lines().filter(|line| *line == refused).count(), odd.len(), "{worker:?}");
-    assert_eq!(worker.stderr.matches("began").count(), 1, "{worker:?}");
-    assert!(worker.stderr.contains("\nbegan b/x (attempt 2)\n"), "{worker:?}");
-    let progress = queue.progress(&batch).unwrap().unwrap();
-    assert_eq!((progress.results, progress.open), (1, 0));
     fleet.nothing_is_left();
 }
 

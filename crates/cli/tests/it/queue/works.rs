@@ -2,15 +2,15 @@
 
 use serde_json::{Value, json};
 
-use super::{fleet, jobs};
-use crate::fleet::{results, text};
+use super::{fleet, jobs, queue};
+use crate::fleet::{LONG, results, text};
 
 #[test]
 fn jobs_are_done_by_workers_and_their_results_are_in_the_journal_and_had_from_anywhere() {
     let fleet = fleet("jobs are done");
     fleet.write("jobs.jsonl", &jobs(12));
     let workers = [fleet.worker("w1", &["--jobs", "2"]), fleet.worker("w2", &["--jobs", "1"])];
-    let ended = fleet.submit(&["--json", "--ordered"]).finish(crate::fleet::LONG);
+    let ended = fleet.submit(&["--json", "--ordered"]).finish(LONG);
     assert_eq!(ended.code(), Some(0), "{ended:?}");
     let summary: Value = serde_json::from_str(&ended.stdout).unwrap();
     assert_eq!((summary["jobs"].as_u64(), summary["succeeded"].as_u64()), (Some(12), Some(12)));
@@ -38,7 +38,7 @@ fn jobs_are_done_by_workers_and_their_results_are_in_the_journal_and_had_from_an
         status = serde_json::from_str(&told.stdout).unwrap();
         status["progress"]["open"] == 0
     };
-    assert!(alhena_testbed::Deadline::after(crate::fleet::LONG).wait_until(is_empty));
+    assert!(alhena_testbed::Deadline::after(LONG).wait_until(is_empty));
     assert_eq!(status["name"], name);
     assert_eq!(
         status["progress"],
@@ -53,10 +53,10 @@ fn jobs_are_done_by_workers_and_their_results_are_in_the_journal_and_had_from_an
     }
 
     // The same command again has nothing to do; without its results it is done anew.
-    let again = fleet.submit(&["--json"]).finish(crate::fleet::LONG);
+    let again = fleet.submit(&["--json"]).finish(LONG);
     assert_eq!(again.code(), Some(0), "{again:?}");
     std::fs::remove_file(fleet.path("here/results.jsonl")).unwrap();
-    let anew = fleet.submit(&[]).finish(crate::fleet::LONG);
+    let anew = fleet.submit(&[]).finish(LONG);
     assert_eq!((anew.code(), fleet.results().len()), (Some(0), 12), "{anew:?}");
     let began: usize = workers.iter().map(|worker| worker.stdout().matches("\"began\"").count()).sum();
     assert_eq!(began, 24);
@@ -86,10 +86,10 @@ fn a_submitter_that_was_killed_comes_back_and_finds_what_was_done_meanwhile() {
     }
     gone.kill();
     // Nobody is there who submitted them.
-    let worker = fleet.worker("w1", &["--idle-exit", "15s"]).finish(crate::fleet::LONG);
+    let worker = fleet.worker("w1", &["--idle-exit", "15s"]).finish(LONG);
     assert_eq!(worker.stdout.matches("\"success\"").count(), 6, "{worker:?}");
     assert_eq!(fleet.count_results(), 0);
-    let back = fleet.submit(&[]).finish(crate::fleet::LONG);
+    let back = fleet.submit(&[]).finish(LONG);
     assert_eq!((back.code(), fleet.results().len()), (Some(0), 6), "{back:?}");
     fleet.nothing_is_left();
 }
@@ -114,7 +114,7 @@ fn prompts_instructions_and_schemas_in_files_travel_as_what_they_say() {
     );
     let worker = fleet.worker("w1", &[]);
     // Nothing of it is there where the worker is, and the submitter's own key is another one.
-    let ended = fleet.submit(&[]).finish(crate::fleet::LONG);
+    let ended = fleet.submit(&[]).finish(LONG);
     assert_eq!(ended.code(), Some(1), "{ended:?}");
     let all = fleet.results();
     assert_eq!(text(&all["p"]), "heard from a file of the submitter");
@@ -130,20 +130,6 @@ fn prompts_instructions_and_schemas_in_files_travel_as_what_they_say() {
 }
 
 #[test]
-fn jobs_with_a_label_go_to_workers_that_have_it() {
-    let fleet = fleet("labels");
-    fleet.write("jobs.jsonl", &jobs(3));
-    let plain = fleet.worker("w1", &[]);
-    let mut submitted = fleet.submit(&["--label", "gpu"]);
-    submitted.says("batch results-");
-    let special = fleet.worker("w2", &["--label", "gpu"]);
-    assert_eq!(submitted.finish(crate::fleet::LONG).code(), Some(0));
-    assert_eq!(plain.leave().stdout.matches("\"began\"").count(), 0);
-    assert_eq!(special.leave().stdout.matches("\"began\"").count(), 3);
-    fleet.nothing_is_left();
-}
-
-#[test]
 fn what_may_pass_is_repeated_as_another_attempt_and_what_failed_is_done_again_when_asked() {
     let fleet = fleet("again");
     fleet.write(
@@ -151,10 +137,10 @@ fn what_may_pass_is_repeated_as_another_attempt_and_what_failed_is_done_again_wh
         "{\"id\": \"f\", \"prompt\": \"fail\"}\n{\"id\": \"g\", \"prompt\": \"good\"}\n",
     );
     let worker = fleet.worker("w1", &[]);
-    let first = fleet.submit(&["--retries", "1"]).finish(crate::fleet::LONG);
+    let first = fleet.submit(&["--retries", "1"]).finish(LONG);
     assert_eq!(first.code(), Some(1), "{first:?}");
     let attempts = fleet.results()["f"]["attempt"].as_u64().unwrap();
-    let second = fleet.submit(&["--retries", "0", "--again", "failed"]).finish(crate::fleet::LONG);
+    let second = fleet.submit(&["--retries", "0", "--again", "failed"]).finish(LONG);
     assert_eq!(second.code(), Some(1), "{second:?}");
     let all = fleet.results();
     assert_eq!(all["f"]["attempt"].as_u64().unwrap(), attempts + 1);
@@ -215,12 +201,12 @@ fn folders_and_repositories_travel_and_come_back_as_patches() {
     git(&repo, &["init", "-q", "-b", "main"]);
     git(&repo, &["add", "."]);
     git(&repo, &["commit", "-q", "-m", "one"]);
-    let ended = fleet.submit(&[]).finish(crate::fleet::LONG);
+    let ended = fleet.submit(&[]).finish(LONG);
     assert_eq!(ended.code(), Some(2), "{ended:?}");
     let lines = std::fs::read_to_string(fleet.path("here/jobs.jsonl")).unwrap();
     fleet.write("jobs.jsonl", &lines.lines().take(3).map(|line| format!("{line}\n")).collect::<String>());
     let worker = fleet.worker("w1", &["--jobs", "2"]);
-    let ended = fleet.submit(&[]).finish(crate::fleet::LONG);
+    let ended = fleet.submit(&[]).finish(LONG);
     assert_eq!(ended.code(), Some(0), "{ended:?}");
     let all = fleet.results();
     for (id, content) in [("copy", "submitter"), ("again", "submitter"), ("git", "repository")] {
@@ -260,16 +246,14 @@ fn what_the_api_tells_one_worker_all_keep_to_and_the_job_is_done_then() {
     let fleet = fleet("limited");
     fleet.write("jobs.jsonl", "{\"id\": \"l\", \"prompt\": \"limited\"}\n");
     // Before, because the limit lasts twenty seconds.
-    let address = alhena::batch::queue::Address::of(Some(&fleet.urls()), |_| None).unwrap();
-    let queue =
-        alhena::batch::queue::Queue::connect(&address, alhena::batch::queue::Layout::default()).unwrap();
+    let queue = queue(&fleet);
     let mut worker = fleet.worker("w1", &[]);
     let submitted = fleet.submit(&[]);
     worker.says("\"rate_limited\"");
     let held = queue.held("shared default").unwrap();
     assert!(held.is_some_and(|held| held <= std::time::Duration::from_secs(20)), "{held:?}");
     assert_eq!(queue.held("other default").unwrap(), None);
-    let ended = submitted.finish(crate::fleet::LONG);
+    let ended = submitted.finish(LONG);
     assert_eq!(ended.code(), Some(0), "{ended:?}");
     let result = &fleet.results()["l"];
     assert_eq!(
@@ -297,7 +281,7 @@ fn every_job_has_a_result_although_the_server_lost_its_storage() {
     // Not the one that somebody works on.
     batch.says("5 jobs had vanished from the queue and are put into it again");
     fleet.let_go();
-    let ended = batch.finish(crate::fleet::LONG);
+    let ended = batch.finish(LONG);
     assert_eq!(ended.code(), Some(0), "{ended:?}");
     assert!(ended.stderr.contains("NATS lost what it had stored"), "{}", ended.stderr);
     let results = fleet.results();
@@ -319,9 +303,7 @@ fn every_job_has_a_result_although_the_server_lost_its_storage() {
 fn a_worker_says_that_it_waits_for_a_rate_limit_and_how_long() {
     let fleet = fleet("says-it-waits");
     fleet.write("jobs.jsonl", &super::jobs(1));
-    let address = alhena::batch::queue::Address::of(Some(&fleet.urls()), |_| None).unwrap();
-    let queue =
-        alhena::batch::queue::Queue::connect(&address, alhena::batch::queue::Layout::default()).unwrap();
+    let queue = queue(&fleet);
     // As a machine would whose clock is years ahead.
     fleet.put_by_hand(&[("$KV.alhena-limits.model.shared-default".to_owned(), "99999999999999".to_owned())]);
     let mut worker = fleet.worker("w1", &[]);

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{says, serve};
+use super::{alhena, says, serve};
 
 #[test]
 fn a_batch_is_listed_with_its_progress_and_its_results() {
@@ -12,15 +12,9 @@ fn a_batch_is_listed_with_its_progress_and_its_results() {
     let jobs = place.lab.workspace().join("jobs.jsonl");
     std::fs::write(&jobs, "{\"id\": \"a\", \"prompt\": \"one\"}\n{\"id\": \"b\", \"prompt\": \"two\"}\n")
         .unwrap();
-    let done = std::process::Command::new(crate::lab::ALHENA)
-        .args(["batch", "jobs.jsonl", "--into", "results.jsonl", "--transport", "cold", "--quiet"])
-        .env_clear()
-        .envs(place.lab.env.iter())
-        .env("GEMINI_CLI_PATH", place.hostile.path())
-        .current_dir(place.lab.workspace())
-        .output()
-        .unwrap();
-    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let batch = ["batch", "jobs.jsonl", "--into", "results.jsonl", "--transport", "cold", "--quiet"];
+    let done = alhena(&place, &batch);
+    assert!(done.succeeded(), "{}", done.stderr_text());
     let batch = served.get("/v1/batches")["batches"][0].clone();
     assert_eq!((batch["title"].as_str(), batch["state"].as_str()), (Some("jobs.jsonl"), Some("ended")));
     assert_eq!((&batch["progress"]["succeeded"], &batch["summary"]["succeeded"]), (&json!(2), &json!(2)));

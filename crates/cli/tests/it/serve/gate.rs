@@ -2,12 +2,7 @@
 
 use serde_json::json;
 
-use super::{goes_on, says, serve};
-use crate::serve_client::Served;
-
-fn bearer(served: &Served) -> String {
-    format!("Bearer {}", served.token)
-}
+use super::{alhena, goes_on, says, serve};
 
 #[test]
 fn the_first_line_is_an_address_on_this_machine_with_a_token_that_is_in_a_private_file() {
@@ -98,10 +93,9 @@ fn another_name_for_this_machine_is_refused_whatever_else_is_right() {
     let place = says("hosts", "hi");
     let served = serve(&place, &[]);
     let port = served.host.rsplit(':').next().unwrap().to_owned();
-    let bearer = bearer(&served);
-    let status =
-        |host: &str| served.bare("GET", "/v1/me", &[("Host", host), ("Authorization", &bearer)], "").status;
-    assert_eq!(status(&format!("localhost:{port}")), 200);
+    let bearer = format!("Bearer {}", served.token);
+    let status = |host: &str| served.ask_with("GET", "/v1/me", &[("Host", host)], "").status;
+    assert_eq!((status(&served.host), status(&format!("localhost:{port}"))), (200, 200));
     for host in [
         format!("evil.example:{port}"),
         "evil.example".to_owned(),
@@ -112,6 +106,14 @@ fn another_name_for_this_machine_is_refused_whatever_else_is_right() {
         String::new(),
     ] {
         assert_eq!(status(&host), 403, "{host:?}");
+    }
+    // What is no name with a port is none, and what is no address at all does not come so far.
+    for odd in
+        ["[[127.0.0.1:P", "[127.0.0.1]:P", "127.0.0.1]:P", "127.0.0.1.:P", "localhost.:P", "x@127.0.0.1:P"]
+            .into_iter()
+            .chain(["127.0.0.1:80:P", "127.0.0.1:+P", "127.0.0.1:P]"])
+    {
+        assert!(matches!(status(&odd.replace('P', &port)), 400 | 403), "{odd}");
     }
     // The page too: nothing of ours runs under another name.
     assert_eq!(served.bare("GET", "/", &[("Host", "evil.example")], "").status, 403);
@@ -136,10 +138,8 @@ fn another_name_for_this_machine_is_refused_whatever_else_is_right() {
 fn pages_from_elsewhere_are_refused_unless_they_are_listed() {
     let place = says("origins", "hi");
     let served = serve(&place, &["--allow-origin", "http://friend.example:3000"]);
-    let bearer = bearer(&served);
     let ours = format!("http://{}", served.host);
-    let ask =
-        |origin: &str| served.bare("GET", "/v1/me", &[("Origin", origin), ("Authorization", &bearer)], "");
+    let ask = |origin: &str| served.ask_with("GET", "/v1/me", &[("Origin", origin)], "");
     assert_eq!(ask(&ours).status, 200);
     for origin in [
         "http://evil.example",
@@ -153,8 +153,8 @@ fn pages_from_elsewhere_are_refused_unless_they_are_listed() {
         assert_eq!(reply.header("access-control-allow-origin"), None);
     }
     for twice in [[ours.as_str(), "http://evil.example"], ["http://evil.example", &ours]] {
-        let headers = [("Origin", twice[0]), ("Origin", twice[1]), ("Authorization", &bearer)];
-        assert_eq!(served.bare("GET", "/v1/me", &headers, "").status, 403, "{twice:?}");
+        let headers = twice.map(|origin| ("Origin", origin));
+        assert_eq!(served.ask_with("GET", "/v1/me", &headers, "").status, 403, "{twice:?}");
     }
     let friend = ask("http://friend.example:3000");
     assert_eq!(friend.status, 200);
@@ -174,13 +174,7 @@ fn pages_from_elsewhere_are_refused_unless_they_are_listed() {
 fn a_token_for_watching_sees_everything_and_changes_nothing() {
     let place = says("watching", "hi");
     let served = serve(&place, &[]);
-    let token = std::process::Command::new(crate::lab::ALHENA)
-        .args(["serve", "token", "--read"])
-        .env_clear()
-        .envs(place.lab.env.iter())
-        .output()
-        .unwrap();
-    let token = String::from_utf8(token.stdout).unwrap().trim().to_owned();
+    let token = alhena(&place, &["serve", "token", "--read"]).stdout_text().trim().to_owned();
     assert_ne!(token, served.token);
     let bearer = format!("Bearer {token}");
     let ask =
@@ -214,13 +208,7 @@ fn a_new_token_counts_at_once_and_the_old_one_not_any_more() {
     let served = serve(&place, &[]);
     let mut listening = served.follow("/v1/now/events", &[]);
     assert!(listening.next().is_some());
-    let new = std::process::Command::new(crate::lab::ALHENA)
-        .args(["serve", "token", "--new"])
-        .env_clear()
-        .envs(place.lab.env.iter())
-        .output()
-        .unwrap();
-    let new = String::from_utf8(new.stdout).unwrap().trim().to_owned();
+    let new = alhena(&place, &["serve", "token", "--new"]).stdout_text().trim().to_owned();
     assert_eq!(served.ask("GET", "/v1/me", "").status, 401);
     let bearer = format!("Bearer {new}");
     assert_eq!(served.bare("GET", "/v1/me", &[("Authorization", &bearer)], "").status, 200);
@@ -360,10 +348,8 @@ fn what_could_never_match_is_refused_at_the_start() {
         (["--allow-origin", "http://a.example/page"], "not an origin"),
         (["--allow-env", "A=B"], "not the name of a variable"),
     ] {
-        let mut command = std::process::Command::new(crate::lab::ALHENA);
-        command.args(["serve", "--port", "0"]).args(args).env_clear().envs(place.lab.env.iter());
-        let refused = alhena_testbed::run_bounded(&mut command, std::time::Duration::from_secs(60)).unwrap();
-        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        let refused = alhena(&place, &[&["serve", "--port", "0"], &args[..]].concat());
+        let said = refused.stderr_text();
         assert!(said.contains(word) && said.contains("hint: "), "{args:?}: {said}");
         assert!(refused.stdout.is_empty(), "{args:?}");
         assert_eq!(refused.status.code(), Some(2), "{args:?}");
@@ -395,30 +381,4 @@ fn what_is_not_there_is_said_and_is_no_error_of_the_server() {
     let finding = doctor.as_array().unwrap().iter().find(|finding| finding["what"] == "tmux").unwrap();
     assert_eq!(finding["state"], "doubtful", "{finding}");
     assert!(finding["detail"].as_str().unwrap().contains("/nope/tmux"), "{finding}");
-}
-
-#[test]
-fn a_host_that_is_no_name_with_a_port_is_refused() {
-    let place = says("odd-hosts", "hi");
-    let served = serve(&place, &[]);
-    let bearer = bearer(&served);
-    let port = served.host.rsplit(':').next().unwrap();
-    let me =
-        |host: &str| served.bare("GET", "/v1/me", &[("Host", host), ("Authorization", &bearer)], "").status;
-    assert_eq!((me(&served.host), me(&format!("localhost:{port}"))), (200, 200));
-    let odd = [
-        "[[127.0.0.1:",
-        "[127.0.0.1]:",
-        "127.0.0.1]:",
-        "127.0.0.1.:",
-        "localhost.:",
-        "x@127.0.0.1:",
-        "127.0.0.1:80:",
-        "127.0.0.1:+",
-    ];
-    for host in odd.map(|host| format!("{host}{port}")) {
-        // What is no address at all does not come so far.
-        assert!(matches!(me(&host), 400 | 403), "{host}");
-    }
-    assert!(matches!(me(&format!("127.0.0.1:{port}]")), 400 | 403));
 }

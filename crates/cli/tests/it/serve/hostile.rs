@@ -28,9 +28,7 @@ fn all_at_once<T: Send>(work: impl Fn(usize) -> T + Sync) -> Vec<T> {
 }
 
 fn start(served: &Served, path: &str, key: &str, options: &Value) -> crate::serve_client::Reply {
-    let bearer = format!("Bearer {}", served.token);
-    let headers = [("Authorization", bearer.as_str()), ("Idempotency-Key", key)];
-    served.bare("POST", path, &headers, &options.to_string())
+    served.ask_with("POST", path, &[("Idempotency-Key", key)], &options.to_string())
 }
 
 #[test]

@@ -4,18 +4,15 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use super::runs::nothing_but_the_server;
-use super::{goes_on, says, serve};
+use super::{alhena, goes_on, says, serve};
 
 #[test]
 fn after_a_restart_runs_are_there_with_their_events_and_what_was_killed_is_told_as_such() {
     let place = goes_on("killed");
     let mut served = serve(&place, &[]);
-    let bearer = format!("Bearer {}", served.token);
-    let key = [("Authorization", bearer.as_str()), ("Idempotency-Key", "once")];
-    let id = served.bare("POST", "/v1/runs", &key, "{\"prompt\": \"go\"}").json()["id"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    let key = [("Idempotency-Key", "once")];
+    let begun = served.ask_with("POST", "/v1/runs", &key, "{\"prompt\": \"go\"}").json();
+    let id = begun["id"].as_str().unwrap().to_owned();
     served.follow(&format!("/v1/runs/{id}/events"), &[]).kind("text");
     let token = served.token.clone();
     served.signal(Signal::KILL);
@@ -32,7 +29,7 @@ fn after_a_restart_runs_are_there_with_their_events_and_what_was_killed_is_told_
     let (number, last) = events.last().unwrap();
     assert_eq!((last["type"].as_str(), *number), (Some("finished"), events.len() as u64 - 1));
     // Its key is still its key.
-    let again = served.bare("POST", "/v1/runs", &key, "{\"prompt\": \"go\"}");
+    let again = served.ask_with("POST", "/v1/runs", &key, "{\"prompt\": \"go\"}");
     assert_eq!(again.json()["id"].as_str(), Some(id.as_str()));
 }
 
@@ -40,11 +37,9 @@ fn after_a_restart_runs_are_there_with_their_events_and_what_was_killed_is_told_
 fn a_second_server_does_not_take_the_first_ones_files() {
     let place = says("second", "Hello");
     let served = serve(&place, &[]);
-    let mut second = std::process::Command::new(crate::lab::ALHENA);
-    second.args(["serve", "--port", "0"]).env_clear().envs(place.lab.env.iter());
-    let second = second.output().unwrap();
-    let said = String::from_utf8_lossy(&second.stderr).into_owned();
-    assert!(!second.status.success() && said.contains("in use by another server"), "{said}");
+    let second = alhena(&place, &["serve", "--port", "0"]);
+    let said = second.stderr_text();
+    assert!(!second.succeeded() && said.contains("in use by another server"), "{said}");
     assert_eq!(served.get("/v1/me")["access"], "full");
 }
 

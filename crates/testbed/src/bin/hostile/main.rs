@@ -39,7 +39,7 @@ fn perform() -> Result<(), String> {
     os::forbid_core_dumps();
     children::record_own_pid()?;
     let arguments = Arguments::of_this_process();
-    let script = if arguments.version { version_script() } else { run_script() }?;
+    let script = if arguments.version { version_script() } else { run_script()? };
     let reads_stdin = !arguments.version && script.steps.first() != Some(&Step::IgnoreStdin);
     let stdin = if reads_stdin { os::read_stdin() } else { Vec::new() };
     if let Some(path) = std::env::var_os(DUMP_VARIABLE) {
@@ -59,12 +59,8 @@ fn run_script() -> Result<Script, String> {
     }
 }
 
-fn version_script() -> Result<Script, String> {
-    match std::env::var(VERSION_VARIABLE) {
-        Ok(text) if text.starts_with('[') => Script::from_json(&text),
-        Ok(text) => Ok(Script::new([Step::Line(text)])),
-        Err(_) => Ok(Script::new([Step::Line(DEFAULT_VERSION.to_owned())])),
-    }
+fn version_script() -> Script {
+    Script::new([Step::Line(std::env::var(VERSION_VARIABLE).unwrap_or_else(|_| DEFAULT_VERSION.to_owned()))])
 }
 
 fn take(step: Step, out: &mut Output) -> Result<(), String> {
@@ -92,8 +88,6 @@ fn take(step: Step, out: &mut Output) -> Result<(), String> {
         Step::EndlessLine(bytes) => out.endless_line(bytes),
         Step::Deltas(bytes) => out.deltas(bytes),
         Step::Mixed(bytes) => out.mixed(bytes),
-        Step::Crlf => out.end_lines_with(b"\r\n"),
-        Step::Pieces { bytes, pause_ms } => out.in_pieces(bytes, Duration::from_millis(pause_ms)),
         Step::DieAtByte { bytes, ending } => out.die_at(bytes, ending),
         Step::Stderr(text) => os::write_all(2, text.as_bytes()),
         Step::StderrFlood(bytes) => output::flood_stderr(bytes),
@@ -112,9 +106,6 @@ fn take(step: Step, out: &mut Output) -> Result<(), String> {
         }
         Step::Sleep(milliseconds) => std::thread::sleep(Duration::from_millis(milliseconds)),
         Step::Hang => os::hang(),
-        Step::Spin => loop {
-            std::hint::spin_loop();
-        },
         Step::IgnoreSignals(signals) => signals.iter().for_each(|signal| os::ignore(*signal)),
         Step::ExitOnSignals { signals, code } => os::exit_on(&signals, code),
         Step::Spawn(child) => children::spawn(&child)?,

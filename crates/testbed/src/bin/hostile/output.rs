@@ -1,7 +1,6 @@
-//! Everything that goes to stdout, through one place that knows about line ends, pieces and the byte at which to die.
+//! Everything that goes to stdout, through one place that knows about the byte at which to die.
 
 use std::io::Write;
-use std::time::Duration;
 
 use alhena_testbed::script::Ending;
 use alhena_testbed::streams::{self, Lines};
@@ -12,8 +11,6 @@ use crate::os;
 
 pub struct Output {
     arguments: Arguments,
-    line_end: &'static [u8],
-    pieces: Option<(usize, Duration)>,
     death: Option<(u64, Ending)>,
     written: u64,
     tool_calls: u64,
@@ -21,19 +18,11 @@ pub struct Output {
 
 impl Output {
     pub fn new(arguments: Arguments) -> Self {
-        Self { arguments, line_end: b"\n", pieces: None, death: None, written: 0, tool_calls: 0 }
+        Self { arguments, death: None, written: 0, tool_calls: 0 }
     }
 
     pub fn prompt(&self) -> &str {
         &self.arguments.prompt
-    }
-
-    pub fn end_lines_with(&mut self, line_end: &'static [u8]) {
-        self.line_end = line_end;
-    }
-
-    pub fn in_pieces(&mut self, bytes: usize, pause: Duration) {
-        self.pieces = Some((bytes.max(1), pause));
     }
 
     pub fn die_at(&mut self, bytes: u64, ending: Ending) {
@@ -80,7 +69,7 @@ impl Output {
 
     pub fn line(&mut self, text: &[u8]) {
         let mut line = text.to_vec();
-        line.extend_from_slice(self.line_end);
+        line.push(b'\n');
         self.write(&line);
     }
 
@@ -122,7 +111,7 @@ impl Output {
         let empty = event("message", json!({"role": "assistant", "content": "", "delta": true}));
         let Some((head, tail)) = empty.split_once(r#""content":""#) else { return };
         let head = format!(r#"{head}"content":""#);
-        let frame = (head.len() + tail.len() + self.line_end.len()) as u64;
+        let frame = (head.len() + tail.len() + 1) as u64;
         self.write(head.as_bytes());
         self.endless_line(bytes.saturating_sub(frame));
         self.line(tail.as_bytes());
@@ -195,15 +184,7 @@ impl Output {
         let room =
             self.death.map(|(at, _)| usize::try_from(at.saturating_sub(self.written)).unwrap_or(usize::MAX));
         let allowed = bytes.get(..room.unwrap_or(usize::MAX).min(bytes.len())).unwrap_or_default();
-        match self.pieces {
-            None => os::write_all(1, allowed),
-            Some((size, pause)) => {
-                for piece in allowed.chunks(size) {
-                    os::write_all(1, piece);
-                    std::thread::sleep(pause);
-                }
-            }
-        }
+        os::write_all(1, allowed);
         self.written += allowed.len() as u64;
         if let Some((at, ending)) = self.death
             && self.written >= at
