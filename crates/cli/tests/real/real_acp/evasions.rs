@@ -2,7 +2,7 @@
 
 use alhena::agent::rules::{Decision, Rules};
 use alhena::scripted::{Scenario, Turn};
-use alhena::{Approval, Status};
+use alhena::{Approval, EventKind, Status};
 use serde_json::{Value, json};
 
 use super::{converse, follow, lab, nobody};
@@ -128,12 +128,19 @@ fn real_cli_underscores_in_the_id_of_a_call_do_not_evade_a_rule_by_name() {
     let scenario = json!({"turns": [
         call("write_file", json!({"file_path": "M", "content": "x"}), "a__b"),
         call("run_shell_command", json!({"command": "touch M"}), "x__mcp_echo_shout__1"),
+        call("write_file", json!({"file_path": "M", "content": "x"}), "8f2b0"),
+        call("run_shell_command", json!({"command": "touch M"}), "call_7"),
         {"steps": [{"text": "Done."}]},
     ]});
     let lab = lab("ids", Scenario::from_json(&scenario.to_string()).unwrap());
     let denied = rules(Decision::Deny, &["write_file", "run_shell_command"]);
     let mut talk = converse(&lab, lab.request("").approval(Approval::Yolo).rules(denied));
-    let (_, outcome) = follow(talk.prompt("go").unwrap(), nobody);
+    let (events, outcome) = follow(talk.prompt("go").unwrap(), nobody);
     assert_eq!(outcome.status, Status::Success, "{:?}", outcome.failure);
     assert!(!lab.workspace().join("M").exists());
+    let names = events.iter().filter_map(|event| match &event.kind {
+        EventKind::ToolCall { name, .. } => Some(name.as_str()),
+        _ => None,
+    });
+    assert_eq!(names.collect::<Vec<_>>(), ["write_file", "run_shell_command"].repeat(2));
 }
