@@ -11,7 +11,9 @@ use alhena::agent::env::Environment;
 use alhena::agent::{Finder, Item};
 use alhena::scripted::{Scenario, Server};
 use alhena::{Event, Gemini, Outcome, Request, Run};
-use alhena_testbed::{Hostile, PrivateHome, RealCli, Script, Trust, Watchdog};
+use alhena_testbed::{
+    Deadline, Hostile, PrivateHome, RealCli, Script, Trust, Watchdog, processes, processes_with_env,
+};
 
 /// The keeper, and the command line.
 pub const ALHENA: &str = env!("CARGO_BIN_EXE_alhena");
@@ -101,12 +103,56 @@ impl Lab {
         (events, outcome)
     }
 
-    /// `alhena run ...` as a person would type it.
-    pub fn command(&self, args: &[&str]) -> Command {
+    /// `alhena ...` as a person would type it in the workspace.
+    pub fn alhena(&self, args: &[&str]) -> Command {
         let mut command = Command::new(ALHENA);
-        command.env_clear().envs(self.env.iter()).current_dir(self.workspace());
-        command.arg("run").arg("--gemini").arg(&self.gemini.path).args(args);
+        command.env_clear().envs(self.env.iter()).current_dir(self.workspace()).args(args);
         command
+    }
+
+    /// `alhena run ...` on the lab's CLI.
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = self.alhena(&["run", "--gemini"]);
+        command.arg(&self.gemini.path).args(args);
+        command
+    }
+
+    /// How often the model was asked.
+    pub fn calls(&self) -> usize {
+        self.server.requests("lab").len()
+    }
+
+    /// The last request to the API.
+    pub fn last_request(&self) -> String {
+        self.server.requests("lab").last().unwrap().raw_body.clone()
+    }
+
+    /// The variable that every process of this lab has in its environment, and no other.
+    pub fn mark(&self) -> String {
+        format!("ALHENA_HOME={}", self.home.path().join("alhena").display())
+    }
+
+    pub fn processes(&self) -> Vec<u32> {
+        processes_with_env(&self.mark())
+    }
+
+    /// Waits until no process of this lab is left.
+    pub fn no_process_is_left(&self) {
+        let gone = Deadline::after(Duration::from_secs(60)).wait_until(|| self.processes().is_empty());
+        let left: Vec<String> = self.processes().into_iter().map(processes::command_line).collect();
+        assert!(gone, "{left:#?}");
+    }
+
+    /// How many runs have a directory.
+    pub fn run_directories(&self) -> usize {
+        std::fs::read_dir(self.home.path().join("alhena/state/runs")).into_iter().flatten().count()
+    }
+
+    /// Waits until neither a process nor the directory of a run is left.
+    pub fn nothing_is_left(&self) {
+        self.no_process_is_left();
+        let gone = Deadline::after(Duration::from_secs(30)).wait_until(|| self.run_directories() == 0);
+        assert!(gone, "{} directories", self.run_directories());
     }
 }
 

@@ -59,7 +59,7 @@ fn policy_that_the_cli_would_not_obey_is_refused_before_the_start() {
         assert_eq!(done.status.code(), Some(2), "{}", done.stderr_text());
         assert!(done.stderr_text().contains(expected), "{}", done.stderr_text());
     }
-    assert_eq!(lab.server.requests("lab").len(), 0, "the model was asked");
+    assert_eq!(lab.calls(), 0, "the model was asked");
 }
 
 #[test]

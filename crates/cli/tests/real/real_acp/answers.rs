@@ -6,7 +6,6 @@ use alhena::{FailureKind, Request, Status};
 use serde_json::{Value, json};
 
 use super::{converse, follow, lab, nobody};
-use crate::lab::Lab;
 
 fn schema() -> Value {
     json!({
@@ -23,11 +22,6 @@ fn submits(answer: Value) -> Turn {
 
 fn scenario(turns: &[Turn]) -> Scenario {
     turns.iter().cloned().fold(Scenario::new(), Scenario::turn)
-}
-
-/// How often the model was asked.
-fn calls(lab: &Lab) -> usize {
-    lab.server.requests("lab").len()
 }
 
 #[test]
@@ -51,15 +45,15 @@ fn real_cli_every_turn_of_a_conversation_has_an_answer_of_its_own() {
     assert!(failure.message.contains("in 2 tries"), "{}", failure.message);
     let (_, third) = follow(talk.prompt("three").unwrap(), nobody);
     assert_eq!((third.status, &third.data), (Status::Success, &Some(json!({"n": 3}))), "{third:?}");
-    assert_eq!(calls(&lab), 5);
+    assert_eq!(lab.calls(), 5);
     // What was said before is still known.
-    let last = lab.server.requests("lab").last().unwrap().raw_body.clone();
+    let last = lab.last_request();
     for said in ["one", "I will not.", "two", "three"] {
         assert!(last.contains(said), "{said}");
     }
     let (_, fourth) = follow(talk.prompt("in text").unwrap(), nobody);
     assert_eq!((fourth.status, &fourth.data), (Status::Success, &Some(json!({"n": 7}))), "{fourth:?}");
-    assert_eq!(calls(&lab), 6);
+    assert_eq!(lab.calls(), 6);
 }
 
 /// A budget counts what the repairs take, too.
@@ -71,6 +65,6 @@ fn real_cli_a_budget_ends_the_repairs_of_an_answer_over_acp() {
     let outcome = lab.run(request.transport(Transport::Acp));
     let failure = outcome.failure.as_ref().unwrap();
     assert_eq!((failure.kind, &outcome.data), (FailureKind::Budget, &None), "{outcome:?}");
-    assert_eq!(calls(&lab), 3);
+    assert_eq!(lab.calls(), 3);
     assert_eq!(outcome.usage.all.prompt, 300);
 }

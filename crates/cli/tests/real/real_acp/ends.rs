@@ -9,12 +9,6 @@ use alhena_testbed::{Deadline, processes_with_env};
 use serde_json::json;
 
 use super::{converse, follow, lab, nobody};
-use crate::lab::Lab;
-
-/// How many runs have a directory.
-fn directories(lab: &Lab) -> usize {
-    std::fs::read_dir(lab.home.path().join("alhena/state/runs")).into_iter().flatten().count()
-}
 
 fn until_nothing_is_left(mark: &str) {
     let entry = format!("ALHENA_RUN={mark}");
@@ -128,12 +122,16 @@ fn real_cli_nothing_of_a_conversation_is_left_when_it_is_closed_or_dropped_while
         if closes {
             talk.close_blocking();
             assert_eq!(processes_with_env(&format!("ALHENA_RUN={mark}")), Vec::<u32>::new());
-            assert_eq!(directories(&lab), 0);
+            assert_eq!(lab.run_directories(), 0);
         } else {
             drop(talk);
             until_nothing_is_left(&mark);
             let deadline = Deadline::after(Duration::from_secs(30));
-            assert!(deadline.wait_until(|| directories(&lab) == 0), "{} directories", directories(&lab));
+            assert!(
+                deadline.wait_until(|| lab.run_directories() == 0),
+                "{} directories",
+                lab.run_directories()
+            );
         }
         let (_, outcome) = follow(turn, nobody);
         assert_eq!(outcome.status, Status::Cancelled, "{:?}", outcome.failure);
@@ -151,12 +149,8 @@ fn real_cli_nothing_is_left_when_alhena_is_killed_while_a_warm_agent_runs_a_comm
     while !lab.workspace().join("begun").exists() {
         std::thread::sleep(Duration::from_millis(10));
     }
-    // Whatever has this home in its environment is of this run.
-    let home = format!("ALHENA_HOME={}", lab.home.path().join("alhena").display());
-    assert!(processes_with_env(&home).len() > 1);
+    assert!(lab.processes().len() > 1);
     alhena.kill().unwrap();
     alhena.wait().unwrap();
-    let deadline = Deadline::after(Duration::from_secs(30));
-    assert!(deadline.wait_until(|| processes_with_env(&home).is_empty()), "{:?}", processes_with_env(&home));
-    assert!(deadline.wait_until(|| directories(&lab) == 0), "{} directories", directories(&lab));
+    lab.nothing_is_left();
 }

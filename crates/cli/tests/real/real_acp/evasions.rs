@@ -118,7 +118,7 @@ fn real_cli_nothing_poses_as_a_tool_of_a_trusted_server() {
     // The command has a comment, and is denied without a question.
     assert_eq!(asked, ["mcp_evil_shout"]);
     assert!(!lab.workspace().join("M").exists());
-    let told = lab.server.requests("lab").last().unwrap().raw_body.clone();
+    let told = lab.last_request();
     assert!(told.contains("HEARD") && told.contains("LONGLONG") && !told.contains("POSED"), "{told}");
 }
 

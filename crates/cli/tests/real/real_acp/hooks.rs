@@ -29,11 +29,6 @@ fn written(lab: &Lab) -> Option<String> {
     std::fs::read_to_string(lab.workspace().join("n.txt")).ok()
 }
 
-/// What the API got last.
-fn last_request(lab: &Lab) -> String {
-    lab.server.requests("lab").last().unwrap().raw_body.clone()
-}
-
 fn succeeded(outcome: &Outcome) {
     assert_eq!(outcome.status, Status::Success, "{:?} {:?}", outcome.failure, outcome.warnings);
 }
@@ -76,7 +71,7 @@ fn real_cli_a_tool_that_is_denied_or_that_nobody_decides_about_never_runs_over_a
     let expected = names
         .map(|name| ("write_file".to_owned(), json!({"file_path": name, "content": "x\n"}), dir.clone()));
     assert_eq!(*asked.lock().unwrap(), expected);
-    assert!(last_request(&lab).contains("not on a Monday"));
+    assert!(lab.last_request().contains("not on a Monday"));
 }
 
 #[test]
@@ -159,7 +154,7 @@ fn real_cli_a_turn_that_a_hook_ends_is_no_success_and_the_next_one_can_be() {
             (Status::Cancelled, "A hook ended the run: enough for today"),
             "{moment:?}"
         );
-        assert_eq!(lab.server.requests("lab").len(), calls, "{moment:?}");
+        assert_eq!(lab.calls(), calls, "{moment:?}");
         assert!(!lab.workspace().join("before.txt").exists());
         assert_eq!(lab.workspace().join("after.txt").exists(), moment == Moment::AfterTool);
     }
@@ -254,7 +249,7 @@ fn real_cli_commands_decide_over_acp_and_what_cannot_be_kept_is_refused_before_t
     let crash = run(&["--hook", "before-tool=kill -9 $$"]);
     assert!(crash.succeeded(), "{}", crash.stderr_text());
     assert_eq!(written(&lab), None);
-    assert!(last_request(&lab).contains("failed (signal: 9"), "{}", last_request(&lab));
+    assert!(lab.last_request().contains("failed (signal: 9"), "{}", lab.last_request());
     let hook = ["--hook", r#"before-tool=echo '{"decision": "allow"}'"#];
     let refused = |args: &[&str], why: &str| {
         let done = run(&[&hook[..], args].concat());
@@ -291,5 +286,5 @@ fn real_cli_a_sub_agent_does_nothing_past_a_hook() {
     let outcome = lab.run(request(&lab, hooks));
     succeeded(&outcome);
     assert!(!lab.workspace().join("by-another").exists());
-    assert!(last_request(&lab).contains("denied by policy"), "{}", last_request(&lab));
+    assert!(lab.last_request().contains("denied by policy"), "{}", lab.last_request());
 }

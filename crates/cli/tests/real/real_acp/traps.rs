@@ -152,7 +152,7 @@ fn real_cli_what_a_sub_agent_may_not_do_it_does_not_do_unseen() {
             }
         });
         assert!(!lab.workspace().join("by-another").exists(), "{approval:?}: {outcome:?}");
-        assert!(lab.server.requests("lab").len() >= 2, "{approval:?}: nothing was delegated");
+        assert!(lab.calls() >= 2, "{approval:?}: nothing was delegated");
     }
 }
 
@@ -220,8 +220,8 @@ fn real_cli_a_reader_that_comes_late_hears_everything_in_its_order() {
     let lab = lab("late", scenario.turn(Turn::say("Done.")));
     let mut talk = converse(&lab, lab.request("").approval(Approval::Yolo));
     let turn = talk.prompt("go").unwrap();
-    let all = || lab.server.requests("lab").len() > calls;
-    assert!(Deadline::after(Duration::from_secs(60)).wait_until(all), "{}", lab.server.requests("lab").len());
+    let all = || lab.calls() > calls;
+    assert!(Deadline::after(Duration::from_secs(60)).wait_until(all), "{}", lab.calls());
     let (events, outcome) = follow(turn, nobody);
     assert_eq!(outcome.status, Status::Success, "{:?}", outcome.failure);
     let told = kinds(&events).into_iter().filter_map(|kind| match kind {
@@ -375,7 +375,7 @@ fn real_cli_rules_are_kept_for_commands_that_count_as_safe_and_for_servers_that_
     let mut talk = converse(&lab, lab.request("").rules(rules));
     let (_, outcome) = follow(talk.prompt("go").unwrap(), nobody);
     assert_eq!(outcome.status, Status::Success, "{:?}", outcome.failure);
-    let told = lab.server.requests("lab").last().unwrap().raw_body.clone();
+    let told = lab.last_request();
     assert!(!told.contains("THE-SECRET") && !told.contains("HEARD"), "{told}");
     // Nobody is asked about what no rule speaks of and the CLI would do unasked.
     assert!(told.contains("OPEN-TEXT"), "{told}");

@@ -8,7 +8,7 @@ use alhena_testbed::{Deadline, run_bounded, tools};
 use serde_json::{Value, json};
 
 use super::client::{agent, modules};
-use super::{directories, lab, until_no_process_is_left_but};
+use super::lab;
 use crate::lab::Lab;
 
 /// What acpx says to these arguments, which it has to be content with.
@@ -26,10 +26,10 @@ fn acpx(lab: &Lab, args: &[&str]) -> String {
 /// acpx gives Alhena two seconds to end, then kills it with its keeper and its guard: what is left is
 /// removed by the next run.
 fn until_nothing_is_left(lab: &Lab) {
-    until_no_process_is_left_but(lab, 0);
-    if !Deadline::after(Duration::from_secs(2)).wait_until(|| directories(lab) == 0) {
+    lab.no_process_is_left();
+    if !Deadline::after(Duration::from_secs(2)).wait_until(|| lab.run_directories() == 0) {
         lab.run(lab.request("next").timeout(Duration::from_millis(1)));
-        assert_eq!(directories(lab), 0);
+        assert_eq!(lab.run_directories(), 0);
     }
 }
 

@@ -85,16 +85,6 @@ fn real_cli_what_cannot_be_opened_is_refused_with_a_reason() {
 }
 
 #[test]
-fn real_cli_a_cli_that_does_not_sign_in_fails_the_session_and_not_the_first_prompt() {
-    let mut lab = lab("no key", Scenario::new());
-    lab.env.remove("GEMINI_API_KEY");
-    let mut client = Client::new(&lab, &[]);
-    let refused = client.refused("newSession", json!({"cwd": lab.workspace(), "mcpServers": []}));
-    assert_eq!((&refused["code"], &refused["data"]["kind"]), (&json!(-32000), &json!("auth")), "{refused}");
-    super::until_nothing_is_left_but(&lab, 2);
-}
-
-#[test]
 fn real_cli_two_sessions_at_once_do_not_mix() {
     let on = |prompt: &str| When::new().prompt(prompt);
     let scenario = Scenario::new()

@@ -307,26 +307,18 @@ fn a_turn_that_fails_is_an_error_in_python() {
 }
 
 #[test]
-fn the_javascript_sdk_queries_converses_asks_and_interrupts() {
+fn the_javascript_sdk_converses_asks_and_interrupts() {
     let results = |seen: &[Value]| -> Vec<Value> {
         of(seen, "result").iter().map(|one| one["message"]["result"].clone()).collect()
     };
-    let stage = Stage::new("claude-js-one");
-    let seen = stage.js("one");
-    assert_eq!(results(&seen), ["Hello."], "{seen:#?}");
-    let result = &of(&seen, "result")[0]["message"];
-    assert!((result["total_cost_usd"].as_f64().unwrap() - ONE_ANSWER).abs() < 1e-9, "{result:#}");
-
     let stage = Stage::new("claude-js-two");
     assert_eq!(results(&stage.js("twoTurns")), ["Hello.", "Hello again."]);
     assert_eq!(stage.models_asked(), ["gemini-2.5-flash", "gemini-2.5-pro"]);
 
-    for (scene, written) in [("allow", Some("hi\n")), ("deny", None)] {
-        let stage = Stage::new("claude-js-asked");
-        let seen = stage.js(scene);
-        assert_eq!(of(&seen, "asked")[0]["tool"], "Write", "{seen:#?}");
-        assert_eq!(stage.file("note.txt").as_deref(), written, "{seen:#?}");
-    }
+    let stage = Stage::new("claude-js-asked");
+    let seen = stage.js("deny");
+    assert_eq!(of(&seen, "asked")[0]["tool"], "Write", "{seen:#?}");
+    assert_eq!(stage.file("note.txt"), None, "{seen:#?}");
 
     let stage = Stage::new("claude-js-interrupt");
     let seen = stage.js("interrupt");

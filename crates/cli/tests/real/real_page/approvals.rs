@@ -66,21 +66,6 @@ fn one_tool_is_allowed_and_another_rejected_with_a_reason() {
 }
 
 #[test]
-fn the_session_of_a_chat_that_is_open_is_one_click_away() {
-    let mut place = Place::new("chat-session", two_files());
-    asked(&mut place);
-    place.browser.click("a[href^='#/session/']").unwrap();
-    let shows = |part: &str| {
-        format!(
-            "document.querySelector('.view[data-view=session] {part}')?.innerText.includes('Write two files')"
-        )
-    };
-    place.waits(&shows(".transcript"));
-    place.waits(&shows("h1"));
-    place.is_harmless();
-}
-
-#[test]
 fn a_question_that_comes_under_the_fingers_is_not_answered_by_them() {
     let mut place = Place::new("fingers", two_files());
     // Each question is answered the moment it appears, as by somebody who was typing or clicking already.
@@ -109,6 +94,15 @@ fn what_waits_for_a_person_stands_first() {
         Scenario::new().turn(write("once\n")).turn(write("twice\n")).turn(Turn::say("Written twice."));
     let mut place = Place::new("first", scenario);
     asked(&mut place);
+    // The session of a chat that is open is one click away.
+    let chat = place.asks("location.hash").as_str().unwrap().to_owned();
+    place.browser.click("a[href^='#/session/']").unwrap();
+    for part in [".transcript", "h1"] {
+        let shown = format!("document.querySelector('.view[data-view=session] {part}')");
+        place.waits(&format!("{shown}?.innerText.includes('Write two files')"));
+    }
+    place.go(&chat);
+    place.sees(".view[data-view=chat] .asked");
     place.browser.fill("#say", "Half a thought").unwrap();
     place.go("#/now");
     place.sees("section[aria-label='Waits for you'] .waits a");

@@ -133,7 +133,7 @@ fn a_run_from_the_page_gives_data_by_its_schema_and_keeps_to_its_budget() {
     place.sees("section[aria-label=Data] pre");
     let shown = place.texts("section[aria-label=Data] pre").concat();
     assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap(), json!({"n": 3}));
-    assert_eq!(place.lab.server.requests("lab").len(), 1);
+    assert_eq!(place.lab.calls(), 1);
 
     place.go("#/start");
     place.browser.fill("#start-prompt", "And more?").unwrap();
@@ -144,7 +144,7 @@ fn a_run_from_the_page_gives_data_by_its_schema_and_keeps_to_its_budget() {
     place.sees(".view[data-view=run][data-state]");
     place.ends("failed");
     place.waits("document.querySelector('.failure')?.innerText.includes('of 1 tokens')");
-    assert_eq!(place.lab.server.requests("lab").len(), 2);
+    assert_eq!(place.lab.calls(), 2);
     place.is_harmless();
 }
 

@@ -32,19 +32,6 @@ fn by_turns(lab: &Lab, settle: impl Fn(&Path, &str)) -> Vec<(&'static str, Arc<R
 }
 
 #[test]
-fn real_cli_a_folders_env_does_not_reach_a_prompt_in_another() {
-    let lab = lab("env");
-    let got = by_turns(&lab, |dir, name| {
-        let variable = format!("GEMINI_CLI_CUSTOM_HEADERS=X-Word: env-of-{name}\n");
-        std::fs::write(dir.join(".env"), variable).unwrap();
-    });
-    for (name, request) in got {
-        let word = request.headers.get("x-word").map(String::as_str);
-        assert_eq!(word, Some(format!("env-of-{name}").as_str()));
-    }
-}
-
-#[test]
 fn real_cli_the_name_of_a_folders_context_file_does_not_reach_a_prompt_in_another() {
     let lab = lab("context");
     let got = by_turns(&lab, |dir, name| {

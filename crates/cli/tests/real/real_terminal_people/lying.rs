@@ -158,7 +158,7 @@ fn people_come_and_go_while_others_ask_and_the_server_stays() {
             });
         }
         let views = || place.tmux(&["list-sessions", "-F", "#{session_name}"]).matches("view").count();
-        for _ in 0..25 {
+        for _ in 0..10 {
             let person = Person::with_size(&place, "60", "15");
             person.type_line(&format!("{} attach {}", person.alhena(), agent.name()));
             if !Deadline::after(Duration::from_secs(20)).wait_until(|| views() == 1) {
