@@ -9,11 +9,12 @@ use std::time::Duration;
 
 use alhena::agent::env::Environment;
 use alhena::agent::{Finder, Item};
-use alhena::scripted::{Scenario, Server};
+use alhena::scripted::{Scenario, Server, Turn};
 use alhena::{Event, Gemini, Outcome, Request, Run};
 use alhena_testbed::{
     Deadline, Hostile, PrivateHome, RealCli, Script, Trust, Watchdog, processes, processes_with_env,
 };
+use serde_json::{Value, json};
 
 /// The keeper, and the command line.
 pub const ALHENA: &str = env!("CARGO_BIN_EXE_alhena");
@@ -77,6 +78,14 @@ impl Lab {
         let env = environment(&home, url, &more);
         let gemini = Finder::new().env(env.clone()).path(cli).find().unwrap();
         Self { home, gemini, env, server, _watchdog: watchdog }
+    }
+
+    /// Puts more into the user's settings.
+    pub fn add_settings(&self, more: Value) {
+        let path = self.home.gemini().join("settings.json");
+        let mut settings: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+        settings.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        self.home.write_settings(&settings).unwrap();
     }
 
     pub fn workspace(&self) -> PathBuf {
@@ -154,6 +163,16 @@ impl Lab {
         let gone = Deadline::after(Duration::from_secs(30)).wait_until(|| self.run_directories() == 0);
         assert!(gone, "{} directories", self.run_directories());
     }
+}
+
+/// The model runs a command.
+pub fn shell(command: impl AsRef<str>) -> Turn {
+    Turn::new().call("run_shell_command", json!({"command": command.as_ref()}))
+}
+
+/// The model writes a file.
+pub fn write_file(path: impl AsRef<str>, content: impl AsRef<str>) -> Turn {
+    Turn::new().call("write_file", json!({"file_path": path.as_ref(), "content": content.as_ref()}))
 }
 
 /// Whether a warning says only that the machine is slow.

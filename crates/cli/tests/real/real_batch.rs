@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use crate::lab::Lab;
+use crate::lab::{Lab, shell, write_file};
 use alhena::scripted::{RecordedRequest, Scenario, Turn};
 use alhena_testbed::{Finished, run_bounded};
 use serde_json::{Value, json};
@@ -18,12 +18,8 @@ fn model(request: &RecordedRequest) -> Turn {
     let prompt = request.prompt().unwrap_or_default();
     let has_acted = request.results_since_prompt().next().is_some();
     match prompt.split_once(' ') {
-        Some(("write", name)) if !has_acted => {
-            Turn::new().call("write_file", json!({"file_path": name, "content": format!("by {name}\n")}))
-        }
-        Some(("shell", command)) if !has_acted => {
-            Turn::new().call("run_shell_command", json!({"command": command}))
-        }
+        Some(("write", name)) if !has_acted => write_file(name, format!("by {name}\n")),
+        Some(("shell", command)) if !has_acted => shell(command),
         _ if prompt == "fail" => Turn::status(400),
         _ => Turn::say(format!("heard {prompt}")),
     }

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::common::{Desk, Started, Transcript};
+use crate::lab::write_file;
 use alhena::scripted::{Scenario, Server, Turn, Usage, When};
 use alhena_testbed::tls::TlsFront;
 use alhena_testbed::{RealCli, Watchdog, processes_with_env};
@@ -279,7 +280,7 @@ fn real_cli_a_cassette_cannot_ask_for_secrets() {
     let _watchdog = Watchdog::new("ask for secrets", Duration::from_secs(900));
     const AWS: &str = "wJalrXUtnFEMI-K7MDENG-bPxRfiCYEXAMPLEKEY";
     let placed = "[[secret:GEMINI_API_KEY]] [[secret:AWS_SECRET_ACCESS_KEY]] [[secret:key]]";
-    let write = Turn::new().call("write_file", json!({"file_path": "note.txt", "content": "WANTED"}));
+    let write = write_file("note.txt", "WANTED");
     let api = Api::of(Scenario::new().turn(write).turn(Turn::say("WANTED")));
     let (there, gemini) = desk(Some(&api));
     let args = ["--approval", "auto-edit", "--cassette", "talk.json", "Note it"];

@@ -10,7 +10,7 @@ use std::fs;
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
-use crate::lab::Lab;
+use crate::lab::{Lab, shell, write_file};
 use alhena::scripted::{Scenario, Turn};
 use screen::Screen;
 use serde_json::{Value, json};
@@ -25,14 +25,6 @@ fn chat(lab: &Lab, args: &[&str]) -> Command {
 
 fn lab(name: &str, turns: impl IntoIterator<Item = Turn>) -> Lab {
     Lab::real(name, VERSION, turns.into_iter().fold(Scenario::new(), Scenario::turn))
-}
-
-fn shell(command: &str) -> Turn {
-    Turn::new().call("run_shell_command", json!({ "command": command }))
-}
-
-fn write(path: &str, content: &str) -> Turn {
-    Turn::new().call("write_file", json!({ "file_path": path, "content": content }))
 }
 
 /// What the model was told of its tool calls, in all requests.
@@ -112,8 +104,8 @@ fn real_cli_a_change_is_shown_as_a_diff_and_undo_takes_it_back() {
         "chat undo",
         [
             Turn::new().call("replace", json!({ "file_path": "a.txt", "old_string": "two", "new_string": "zwei", "instruction": "in German" })),
-            write("new.txt", "made\n"),
-            write("Cargo.toml", "[package]\n"),
+            write_file("new.txt", "made\n"),
+            write_file("Cargo.toml", "[package]\n"),
             Turn::say("Changed."),
         ],
     );
@@ -179,7 +171,7 @@ fn real_cli_nothing_in_an_answer_is_obeyed_by_the_terminal() {
         [
             Turn::new().thought(evil, evil).text(evil),
             shell(&format!("touch '{evil}'")),
-            write("x.txt", &format!("{evil}\n")),
+            write_file("x.txt", &format!("{evil}\n")),
             Turn::say(evil),
         ],
     );
@@ -233,7 +225,7 @@ fn real_cli_what_rules_deny_is_not_done_in_any_mode_nor_by_tools_that_never_ask(
         "run rules",
         [
             shell("touch made; rm -f keep"),
-            write("secret.env", "x"),
+            write_file("secret.env", "x"),
             Turn::new().call("read_file", json!({ "file_path": "private/key" })),
             Turn::new().call("read_file", json!({ "file_path": "open.txt" })),
             shell("touch made"),

@@ -4,7 +4,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::lab::Lab;
+use crate::lab::{Lab, shell, write_file};
 use crate::real_chat::screen::Screen;
 use alhena::scripted::{Scenario, Turn};
 use alhena_testbed::run_bounded;
@@ -58,9 +58,7 @@ fn real_cli_a_no_a_reason_and_the_end_of_input_are_a_no_and_the_tool_never_ran()
     ];
     let acp = [("not like this\r", "not like this")];
     for (transport, answers) in [("headless", &headless[..]), ("acp", &acp)] {
-        let write = |number: usize| {
-            Turn::new().call("write_file", json!({"file_path": format!("{number}.txt"), "content": "x\n"}))
-        };
+        let write = |number: usize| write_file(format!("{number}.txt"), "x\n");
         let turns = (0..answers.len()).map(write).fold(Scenario::new(), Scenario::turn);
         let lab = lab("no", turns.turn(Turn::say("Well.")));
         let args = ["--transport", transport, "--confirm", "write_file", "--as", "outcome", "go"];
@@ -106,7 +104,6 @@ fn real_cli_ctrl_c_at_the_question_ends_the_run_and_the_tool_never_ran() {
 
 #[test]
 fn real_cli_only_the_commands_that_are_named_are_asked_about_and_what_was_typed_before_is_no_answer() {
-    let shell = |command: &str| Turn::new().call("run_shell_command", json!({ "command": command }));
     let scenario = Scenario::new()
         .turn(shell("touch free"))
         .turn(
@@ -194,7 +191,7 @@ fn who_cannot_be_asked_and_what_is_no_tool_is_refused_before_the_start() {
 #[test]
 fn real_cli_a_hidden_command_is_asked_about_headless_and_over_acp() {
     for (transport, command) in [("headless", "true && \\\n  touch M"), ("acp", "$\\\n'\\x74ouch' M")] {
-        let call = Turn::new().call("run_shell_command", json!({"command": command}));
+        let call = shell(command);
         let lab = lab("hidden", Scenario::new().turn(call).turn(Turn::say("Well.")));
         let args = ["--transport", transport, "--confirm", "run_shell_command(touch)", "go"];
         let mut screen = Screen::start(run(&lab, &args));

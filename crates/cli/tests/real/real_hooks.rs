@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::lab::Lab;
+use crate::lab::{Lab, write_file};
 use alhena::agent::hooks::{Hooks, Moment, Verdict};
 use alhena::scripted::{Scenario, Turn};
 use alhena::{Approval, Status, Trust};
@@ -23,25 +23,15 @@ fn request(lab: &Lab, hooks: Hooks) -> alhena::Request {
     lab.request("write").approval(Approval::Yolo).trust(Trust::Run).hooks(hooks)
 }
 
-/// Puts more into the user's settings.
-fn add_settings(lab: &Lab, more: serde_json::Value) {
-    let path = lab.home.gemini().join("settings.json");
-    let text = std::fs::read_to_string(&path).unwrap();
-    let mut settings: Map<_, _> = serde_json::from_str(&text).unwrap();
-    settings.extend(more.as_object().cloned().unwrap());
-    std::fs::write(path, json!(settings).to_string()).unwrap();
-}
-
 #[test]
 fn real_cli_hooks_deny_change_and_comment_tools_and_the_users_own_go_on_working_beside_them() {
     let names = ["denied.txt", "changed.txt", "late.txt", "fails.txt"];
-    let write =
-        |name: &str| Turn::new().call("write_file", json!({"file_path": name, "content": "the model's\n"}));
+    let write = |name: &str| write_file(name, "the model's\n");
     let turns = names.map(write).into_iter().fold(Scenario::new(), Scenario::turn);
     let lab = Lab::real("hooks", "0.61.0", turns.turn(Turn::say("Done.")));
     let theirs = format!("touch {}; echo '{{}}'", lab.workspace().join("theirs").display());
     let theirs = json!([{"hooks": [{"type": "command", "command": theirs}]}]);
-    add_settings(&lab, json!({"hooks": {"BeforeTool": theirs}}));
+    lab.add_settings(json!({"hooks": {"BeforeTool": theirs}}));
     let asked = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&asked);
     let hooks = Hooks::new([Moment::BeforeTool, Moment::AfterTool], move |asked| {
@@ -81,7 +71,7 @@ fn real_cli_hooks_deny_change_and_comment_tools_and_the_users_own_go_on_working_
 fn hooks_that_the_settings_switch_off_are_refused_before_the_start() {
     let lab = lab("off");
     let settings = json!({"hooksConfig": {"enabled": false}});
-    add_settings(&lab, settings);
+    lab.add_settings(settings);
     let hooks = Hooks::new([Moment::BeforeTool], |_| Verdict::GO_ON);
     let error = lab.gemini.run_in(request(&lab, hooks), &lab.env).unwrap_err();
     assert!(error.to_string().contains("switched off"), "{error}");
@@ -289,9 +279,7 @@ fn real_cli_what_runs_without_a_decision_because_its_hook_was_killed_stops_the_r
 fn real_cli_a_hook_that_is_killed_while_it_asks_has_denied() {
     use rustix::process::Signal;
     let ways = [(true, Signal::KILL), (false, Signal::KILL), (false, Signal::INT)];
-    let write = |number: usize| {
-        Turn::new().call("write_file", json!({"file_path": format!("{number}.txt"), "content": "x\n"}))
-    };
+    let write = |number: usize| write_file(format!("{number}.txt"), "x\n");
     let turns = (0..ways.len()).map(write).fold(Scenario::new(), Scenario::turn);
     let lab = Lab::real("killed", "0.61.0", turns.turn(Turn::say("Done.")));
     let (home, asked) = (lab.home.path().to_owned(), Mutex::new(0));
@@ -379,13 +367,13 @@ fn real_cli_every_tool_that_was_allowed_is_found_among_the_decisions() {
     let server =
         json!({"echo": {"command": "node", "args": ["-e", crate::lab::SHOUTING_SERVER], "trust": true}});
     let scenario = Scenario::new()
-        .turn(Turn::new().call("write_file", json!({"file_path": "n.txt", "content": "x\n"})))
+        .turn(write_file("n.txt", "x\n"))
         .turn(Turn::new().calls(calls))
         .turn(Turn::new().call("mcp_echo_shout", json!({"word": "hi", "wait_for_previous": true})))
         .turn(Turn::say("Done."));
     for version in ["0.61.0", "0.45.2", "0.38.2"] {
         let lab = Lab::real("found", version, scenario.clone());
-        add_settings(&lab, json!({"mcpServers": server}));
+        lab.add_settings(json!({"mcpServers": server}));
         let outcome = lab.run(request(&lab, Hooks::new(Moment::ALL, |_| Verdict::GO_ON)));
         assert_eq!(outcome.status, Status::Success, "{version} {:?}", outcome.failure);
     }

@@ -1,6 +1,6 @@
 //! What the CLI's stream drops, and a run of Alhena has all the same.
 
-use crate::lab::Lab;
+use crate::lab::{Lab, shell};
 use alhena::agent::Transport;
 use alhena::model::{Change, FileChange, Source, Usage};
 use alhena::scripted::{Scenario, Turn};
@@ -158,10 +158,7 @@ fn real_cli_usage_events_add_up_to_the_outcome_with_a_router_and_a_sub_agent() {
 #[test]
 fn real_cli_without_a_session_file_the_stream_alone_still_works() {
     let scenario = Scenario::new()
-        .turn(Turn::new().call(
-            "run_shell_command",
-            json!({"command": "rm -rf \"$GEMINI_CLI_HOME\"/.gemini/tmp/*/chats; echo gone"}),
-        ))
+        .turn(shell("rm -rf \"$GEMINI_CLI_HOME\"/.gemini/tmp/*/chats; echo gone"))
         .turn(Turn::say("Still here."));
     let lab = Lab::real("deleted", "0.61.0", scenario);
     let outcome = lab.run(lab.request("go").approval(Approval::Yolo));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::lab::Lab;
+use crate::lab::{Lab, shell, write_file};
 use alhena::model::Change;
 use alhena::scripted::{After, Scenario, Turn};
 use alhena::wire::release::{Feature, Version};
@@ -74,7 +74,7 @@ fn tools() -> Scenario {
                 .text("Writing. ")
                 .call("write_file", json!({"file_path": "new.txt", "content": "1\n2\n"})),
         )
-        .turn(Turn::new().call("run_shell_command", json!({"command": "echo made > shell.txt; echo out"})))
+        .turn(shell("echo made > shell.txt; echo out"))
         .turn(Turn::new().text("Final answer."))
 }
 
@@ -274,9 +274,9 @@ fn options_that_a_release_does_not_have_are_refused_before_the_start() {
 fn real_cli_allow_and_deny_lists_hold_together_with_the_approval_mode() {
     let scenario = || {
         Scenario::new()
-            .turn(Turn::new().call("run_shell_command", json!({"command": "git --version"})))
-            .turn(Turn::new().call("run_shell_command", json!({"command": "touch forbidden"})))
-            .turn(Turn::new().call("write_file", json!({"file_path": "w.txt", "content": "w"})))
+            .turn(shell("git --version"))
+            .turn(shell("touch forbidden"))
+            .turn(write_file("w.txt", "w"))
             .turn(Turn::say("end"))
     };
     let lab = Lab::real("policy", "0.61.0", scenario());

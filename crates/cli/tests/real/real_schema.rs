@@ -235,12 +235,8 @@ fn real_cli_neither_a_proxy_nor_a_list_of_servers_is_in_the_way() {
     let mut lab = lab("proxy", [submits(json!({"n": 3})), Turn::say("never asked for")]);
     let api = lab.server.address().to_string();
     lab.env.set("HTTP_PROXY", format!("http://{api}"));
-    let settings = lab.home.gemini().join("settings.json");
-    let mut object: Map<String, Value> =
-        serde_json::from_str(&std::fs::read_to_string(&settings).unwrap()).unwrap();
-    object.insert("mcp".to_owned(), json!({"allowed": ["theirs"]}));
-    object.insert("mcpServers".to_owned(), json!({"answer": {"command": "false"}}));
-    std::fs::write(settings, json!(object).to_string()).unwrap();
+    let servers = json!({"answer": {"command": "false"}});
+    lab.add_settings(json!({"mcp": {"allowed": ["theirs"]}, "mcpServers": servers}));
     let outcome = lab.run(request(&lab));
     // Their server has our name, so the tool is called otherwise; the model of this test does not know, and nor does it matter:
     // it is told what there is.

@@ -1,6 +1,6 @@
 //! `alhena serve` on the real CLI, against the scripted API.
 
-use crate::lab::Lab;
+use crate::lab::{Lab, shell, write_file};
 use crate::serve_client::Served;
 use alhena::scripted::{After, Scenario, Turn};
 use alhena_testbed::{Deadline, processes_with_env};
@@ -98,9 +98,7 @@ fn a_run_goes_from_its_start_to_its_end_and_is_found_in_sessions_and_usage() {
 
 #[test]
 fn a_run_that_is_cancelled_during_a_shell_command_leaves_nothing() {
-    let scenario = Scenario::new()
-        .turn(Turn::new().call("run_shell_command", json!({"command": "echo begun > begun.txt; sleep 61.7"})))
-        .after(After::Repeat);
+    let scenario = Scenario::new().turn(shell("echo begun > begun.txt; sleep 61.7")).after(After::Repeat);
     let lab = Lab::real("serve-cancel", VERSION, scenario);
     let served = serve(&lab, &[]);
     let id = served.run(&json!({"prompt": "go", "model": MODEL, "approval": "yolo"}));
@@ -118,8 +116,8 @@ fn a_run_that_is_cancelled_during_a_shell_command_leaves_nothing() {
 #[test]
 fn in_a_conversation_one_tool_is_allowed_and_another_rejected() {
     let scenario = Scenario::new()
-        .turn(Turn::new().call("write_file", json!({"file_path": "yes.txt", "content": "yes\n"})))
-        .turn(Turn::new().call("run_shell_command", json!({"command": "echo no > no.txt"})))
+        .turn(write_file("yes.txt", "yes\n"))
+        .turn(shell("echo no > no.txt"))
         .turn(Turn::say("One of them."))
         .turn(Turn::say("And again."))
         .after(After::Repeat);
@@ -192,8 +190,7 @@ fn in_a_conversation_one_tool_is_allowed_and_another_rejected() {
 
 #[test]
 fn an_agent_in_a_terminal_is_seen_sent_to_and_ended_and_an_answer_is_given_to_its_question_alone() {
-    let write =
-        |name: &str| Turn::new().call("run_shell_command", json!({"command": format!("touch {name}")}));
+    let write = |name: &str| shell(format!("touch {name}"));
     let scenario =
         Scenario::new().turn(write("one.txt")).turn(write("two.txt")).turn(Turn::say("Both are there."));
     let lab = Lab::real("serve-question", VERSION, scenario);
@@ -243,9 +240,8 @@ fn an_agent_in_a_terminal_is_seen_sent_to_and_ended_and_an_answer_is_given_to_it
 
 #[test]
 fn a_terminal_is_not_used_above_the_limit_whatever_its_keyboard_or_an_answer_says() {
-    let write = |name: &str| Turn::new().call("write_file", json!({"file_path": name, "content": "x\n"}));
-    let touch =
-        |name: &str| Turn::new().call("run_shell_command", json!({"command": format!("touch {name}")}));
+    let write = |name: &str| write_file(name, "x\n");
+    let touch = |name: &str| shell(format!("touch {name}"));
     let scenario = Scenario::new()
         .turn(write("edit.txt"))
         .turn(touch("command.txt"))

@@ -9,6 +9,7 @@ use alhena_testbed::{Deadline, processes_with_env};
 use serde_json::json;
 
 use super::{converse, follow, lab, nobody};
+use crate::lab::{shell, write_file};
 
 fn until_nothing_is_left(mark: &str) {
     let entry = format!("ALHENA_RUN={mark}");
@@ -22,9 +23,7 @@ fn until_nothing_is_left(mark: &str) {
 
 #[test]
 fn real_cli_a_turn_is_cancelled_while_a_question_waits_and_nothing_is_done() {
-    let scenario = Scenario::new()
-        .turn(Turn::new().call("write_file", json!({"file_path": "n.txt", "content": "x"})))
-        .turn(Turn::say("After."));
+    let scenario = Scenario::new().turn(write_file("n.txt", "x")).turn(Turn::say("After."));
     let lab = lab("cancel while a question waits", scenario);
     let mut talk = converse(&lab, lab.request(""));
     let mut turn = talk.prompt("write").unwrap();
@@ -93,7 +92,7 @@ fn real_cli_a_conversation_with_an_mcp_server_ends_although_its_process_would_no
 
 #[test]
 fn real_cli_a_question_that_is_dropped_or_not_answered_in_time_is_rejected() {
-    let call = || Turn::new().call("run_shell_command", json!({"command": "touch made"}));
+    let call = || shell("touch made");
     let scenario = Scenario::new().turn(call()).turn(Turn::say("One.")).turn(call()).turn(Turn::say("Two."));
     let lab = lab("not answered", scenario);
     let mut talk = converse(&lab, lab.request("").permission_timeout(Duration::from_millis(300)));
@@ -109,8 +108,7 @@ fn real_cli_a_question_that_is_dropped_or_not_answered_in_time_is_rejected() {
 #[test]
 fn real_cli_nothing_of_a_conversation_is_left_when_it_is_closed_or_dropped_while_a_command_runs() {
     for closes in [true, false] {
-        let scenario = Scenario::new()
-            .turn(Turn::new().call("run_shell_command", json!({"command": "touch begun; sleep 300"})));
+        let scenario = Scenario::new().turn(shell("touch begun; sleep 300"));
         let lab = lab("left", scenario);
         let mut talk = converse(&lab, lab.request("").approval(alhena::Approval::Yolo));
         let mark = talk.about().mark.clone();
@@ -140,8 +138,7 @@ fn real_cli_nothing_of_a_conversation_is_left_when_it_is_closed_or_dropped_while
 
 #[test]
 fn real_cli_nothing_is_left_when_alhena_is_killed_while_a_warm_agent_runs_a_command() {
-    let scenario = Scenario::new()
-        .turn(Turn::new().call("run_shell_command", json!({"command": "touch begun; sleep 300"})));
+    let scenario = Scenario::new().turn(shell("touch begun; sleep 300"));
     let lab = lab("killed", scenario);
     let mut command =
         lab.command(&["--transport", "acp", "--approval", "yolo", "--model", "gemini-2.5-flash", "go"]);

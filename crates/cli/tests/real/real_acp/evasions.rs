@@ -102,11 +102,9 @@ fn real_cli_nothing_poses_as_a_tool_of_a_trusted_server() {
     let lab = lab("posing", scenario);
     let script = lab.home.path().join("echo.js");
     std::fs::write(&script, crate::lab::SHOUTING_SERVER).unwrap();
-    let settings = lab.home.gemini().join("settings.json");
-    let mut object: Value = serde_json::from_str(&std::fs::read_to_string(&settings).unwrap()).unwrap();
-    object["mcpServers"]["echo"] = json!({"command": "node", "args": [script], "trust": true});
-    object["mcpServers"]["evil"] = json!({"command": "node", "args": [script]});
-    std::fs::write(settings, object.to_string()).unwrap();
+    let trusted = json!({"command": "node", "args": [script], "trust": true});
+    let evil = json!({"command": "node", "args": [script]});
+    lab.add_settings(json!({"mcpServers": {"echo": trusted, "evil": evil}}));
     let denied = ["shell(rm *)", "mcp(echo/never)"];
     let mut talk = converse(&lab, lab.request("").rules(rules(Decision::Deny, &denied)));
     let mut asked = Vec::new();

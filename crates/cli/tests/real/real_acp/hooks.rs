@@ -11,10 +11,10 @@ use alhena_testbed::run_bounded;
 use serde_json::{Map, Value, json};
 
 use super::{converse, follow, lab, nobody};
-use crate::lab::Lab;
+use crate::lab::{Lab, shell, write_file};
 
 fn writes(content: &str) -> Turn {
-    Turn::new().call("write_file", json!({"file_path": "n.txt", "content": content}))
+    write_file("n.txt", content)
 }
 
 fn one_write() -> Scenario {
@@ -46,7 +46,7 @@ fn watching(moments: &[Moment], seen: &Seen) -> Hooks {
 
 #[test]
 fn real_cli_a_tool_that_is_denied_or_that_nobody_decides_about_never_runs_over_acp() {
-    let write = |name: &str| Turn::new().call("write_file", json!({"file_path": name, "content": "x\n"}));
+    let write = |name: &str| write_file(name, "x\n");
     let names = ["denied.txt", "late.txt", "fails.txt"];
     let turns = names.map(write).into_iter().fold(Scenario::new(), Scenario::turn);
     let lab = lab("deny", turns.turn(Turn::say("Done.")));
@@ -132,7 +132,7 @@ fn real_cli_what_is_added_after_a_tool_reaches_the_model_over_acp_until_the_turn
 
 #[test]
 fn real_cli_a_turn_that_a_hook_ends_is_no_success_and_the_next_one_can_be() {
-    let write = |name: &str| Turn::new().call("write_file", json!({"file_path": name, "content": "x\n"}));
+    let write = |name: &str| write_file(name, "x\n");
     let scenario =
         Scenario::new().turn(write("before.txt")).turn(write("after.txt")).turn(Turn::say("Done."));
     let lab = lab("ends", scenario);
@@ -165,7 +165,6 @@ fn real_cli_a_turn_that_a_hook_ends_is_no_success_and_the_next_one_can_be() {
 
 #[test]
 fn real_cli_hooks_decide_first_then_rules_then_the_mode_then_a_person_and_the_users_own_go_on_working() {
-    let shell = |command: &str| Turn::new().call("run_shell_command", json!({ "command": command }));
     let scenario = Scenario::new()
         .turn(Turn::new().call("read_file", json!({"file_path": "a.txt"})))
         .turn(shell("cat a.txt"))
@@ -174,11 +173,9 @@ fn real_cli_hooks_decide_first_then_rules_then_the_mode_then_a_person_and_the_us
         .turn(Turn::say("Done."));
     let lab = lab("order", scenario);
     std::fs::write(lab.workspace().join("a.txt"), "ALPHA").unwrap();
-    let path = lab.home.gemini().join("settings.json");
-    let mut settings: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
     let theirs = format!("touch {}; echo '{{}}'", lab.workspace().join("theirs").display());
-    settings["hooks"] = json!({"BeforeModel": [{"hooks": [{"type": "command", "command": theirs}]}]});
-    std::fs::write(path, settings.to_string()).unwrap();
+    let theirs = json!([{"hooks": [{"type": "command", "command": theirs}]}]);
+    lab.add_settings(json!({"hooks": {"BeforeModel": theirs}}));
     let seen = Seen::default();
     let mut request = request(&lab, watching(&[Moment::BeforeTool], &seen)).approval(Approval::Default);
     request.rules.add(alhena::agent::rules::Decision::Deny, "shell(touch ruled)").unwrap();
@@ -275,7 +272,7 @@ fn real_cli_commands_decide_over_acp_and_what_cannot_be_kept_is_refused_before_t
 fn real_cli_a_sub_agent_does_nothing_past_a_hook() {
     let scenario = Scenario::new()
         .turn(Turn::new().call("invoke_agent", json!({"agent_name": "generalist", "prompt": "Do it"})))
-        .turn(Turn::new().call("run_shell_command", json!({"command": "touch by-another"})))
+        .turn(shell("touch by-another"))
         .turn(Turn::say("Done."))
         .turn(Turn::say("Done."));
     let lab = lab("sub-agent", scenario);

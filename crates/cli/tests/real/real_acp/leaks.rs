@@ -5,10 +5,11 @@ use alhena::{Approval, Status};
 use serde_json::json;
 
 use super::{converse, follow, lab, nobody};
+use crate::lab::shell;
 
 #[test]
 fn real_cli_a_folders_env_and_context_file_do_not_reach_a_conversation_in_another() {
-    let echo = || Turn::new().call("run_shell_command", json!({"command": "echo who=$WHO"}));
+    let echo = || shell("echo who=$WHO");
     let scenario = Scenario::dynamic(move |request: &RecordedRequest| match request.responses().count() {
         0 => echo(),
         _ => Turn::say("Done."),

@@ -7,6 +7,7 @@ use alhena::{EventKind, FailureKind, Status};
 use serde_json::json;
 
 use super::{converse, follow, kinds, lab, nobody};
+use crate::lab::write_file;
 
 #[test]
 fn real_cli_a_conversation_has_turns_with_text_thoughts_usage_and_one_session() {
@@ -55,8 +56,7 @@ fn real_cli_what_is_allowed_is_done_what_is_rejected_is_not_and_a_conversation_r
     let run = "echo out; touch made; exit 3";
     let shell =
         |command: &str| Turn::new().text("Go. ").call("run_shell_command", json!({"command": command}));
-    let write =
-        |content: &str| Turn::new().call("write_file", json!({"file_path": "n.txt", "content": content}));
+    let write = |content: &str| write_file("n.txt", content);
     let turns = [shell(run), shell("touch never"), write("one\n"), write("two\n")];
     let scenario = turns
         .into_iter()

@@ -11,10 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
 use super::{converse, follow, kinds, lab, nobody};
-
-fn shell(command: &str) -> Turn {
-    Turn::new().call("run_shell_command", json!({"command": command}))
-}
+use crate::lab::{shell, write_file};
 
 #[test]
 fn real_cli_a_change_of_mode_or_model_is_no_answer_and_counts_from_the_next_prompt() {
@@ -22,7 +19,7 @@ fn real_cli_a_change_of_mode_or_model_is_no_answer_and_counts_from_the_next_prom
         .turn(Turn::say("One."))
         .turn(shell("ls"))
         .turn(shell("cat seen.txt"))
-        .turn(Turn::new().call("write_file", json!({"file_path": "package.json", "content": "{}"})))
+        .turn(write_file("package.json", "{}"))
         .turn(Turn::say("Two."));
     let lab = lab("mode", scenario);
     std::fs::write(lab.workspace().join("seen.txt"), "alpha\n").unwrap();
@@ -188,51 +185,35 @@ fn real_cli_always_is_never_said_to_the_cli() {
 }
 
 #[test]
-fn real_cli_sixty_calls_of_one_session_have_each_its_own_output() {
+fn real_cli_a_reader_that_comes_late_hears_sixty_calls_in_their_order_each_with_its_own_output() {
     let calls = 60;
-    let mut scenario = Scenario::new();
-    for number in 0..calls {
-        scenario = scenario.turn(shell(&format!("echo n{number}; head -c 5000 /dev/zero | tr '\\0' x")));
-    }
-    let lab = lab("sixty", scenario.turn(Turn::say("Done.")));
-    let mut talk = converse(&lab, lab.request("").approval(Approval::Yolo));
-    let (_, outcome) = follow(talk.prompt("go").unwrap(), nobody);
-    assert_eq!((outcome.status, outcome.text.all()), (Status::Success, "Done."), "{:?}", outcome.failure);
-    assert_eq!((outcome.commands.len(), outcome.tool_calls), (calls, calls as u64));
-    let heads =
-        outcome.commands.iter().map(|run| run.output.as_deref().and_then(|output| output.lines().next()));
-    let heads: Vec<String> = heads.map(|head| head.unwrap_or("none").to_owned()).collect();
-    assert_eq!(heads, (0..calls).map(|number| format!("n{number}")).collect::<Vec<_>>());
-    assert!(outcome.commands.iter().all(|run| run.exit_code == Some(0)));
-}
-
-#[test]
-fn real_cli_a_reader_that_comes_late_hears_everything_in_its_order() {
-    let calls = 6;
     // More than is kept for a reader, so that the agent is far ahead when it is heard.
     let much: String = (0..200_000).map(|number| format!("{number} ")).collect();
-    let first = Turn::new().chunks(&much, 60_000, Duration::ZERO);
-    let mut scenario = Scenario::new().turn(first.call("run_shell_command", json!({"command": "echo 0"})));
+    let command = |number| format!("echo n{number}; head -c 5000 /dev/zero | tr '\\0' x");
+    let call = |turn: Turn, number| turn.call("run_shell_command", json!({"command": command(number)}));
+    let mut scenario = Scenario::new().turn(call(Turn::new().chunks(&much, 60_000, Duration::ZERO), 0));
     for number in 1..calls {
-        let command = json!({"command": format!("echo {number}")});
-        scenario = scenario.turn(Turn::new().text(format!("{number}. ")).call("run_shell_command", command));
+        scenario = scenario.turn(call(Turn::new().text(format!("{number}. ")), number));
     }
     let lab = lab("late", scenario.turn(Turn::say("Done.")));
     let mut talk = converse(&lab, lab.request("").approval(Approval::Yolo));
     let turn = talk.prompt("go").unwrap();
     let all = || lab.calls() > calls;
-    assert!(Deadline::after(Duration::from_secs(60)).wait_until(all), "{}", lab.calls());
+    assert!(Deadline::after(Duration::from_secs(180)).wait_until(all), "{}", lab.calls());
     let (events, outcome) = follow(turn, nobody);
     assert_eq!(outcome.status, Status::Success, "{:?}", outcome.failure);
     let told = kinds(&events).into_iter().filter_map(|kind| match kind {
         EventKind::Text { delta } if delta.len() < 10 => Some(delta.trim().to_owned()),
-        EventKind::Command { command, .. } => Some(command.clone()),
+        EventKind::Command { output, exit_code: Some(0), .. } => {
+            output.as_deref().and_then(|output| output.lines().next()).map(str::to_owned)
+        }
         _ => None,
     });
-    let mut wanted = vec!["echo 0".to_owned()];
-    wanted.extend((1..calls).flat_map(|number| [format!("{number}."), format!("echo {number}")]));
+    let mut wanted = vec!["n0".to_owned()];
+    wanted.extend((1..calls).flat_map(|number| [format!("{number}."), format!("n{number}")]));
     wanted.push("Done.".to_owned());
     assert_eq!(told.collect::<Vec<_>>(), wanted);
+    assert_eq!((outcome.commands.len(), outcome.tool_calls), (calls, calls as u64));
 }
 
 #[test]
@@ -363,11 +344,8 @@ fn real_cli_rules_are_kept_for_commands_that_count_as_safe_and_for_servers_that_
     std::fs::write(lab.workspace().join("open.txt"), "OPEN-TEXT").unwrap();
     let script = lab.home.path().join("echo.js");
     std::fs::write(&script, crate::lab::SHOUTING_SERVER).unwrap();
-    let settings = lab.home.gemini().join("settings.json");
-    let mut object: serde_json::Value =
-        serde_json::from_str(&std::fs::read_to_string(&settings).unwrap()).unwrap();
-    object["mcpServers"]["echo"] = json!({"command": "node", "args": [script], "trust": true});
-    std::fs::write(settings, object.to_string()).unwrap();
+    let trusted = json!({"command": "node", "args": [script], "trust": true});
+    lab.add_settings(json!({"mcpServers": {"echo": trusted}}));
     let mut rules = alhena::agent::rules::Rules::default();
     for rule in ["shell(cat *)", "mcp(echo/shout)", "read(secret.txt)"] {
         rules.add(alhena::agent::rules::Decision::Deny, rule).unwrap();

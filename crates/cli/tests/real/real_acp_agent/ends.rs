@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::client::{Client, text};
 use super::lab;
-use crate::lab::Lab;
+use crate::lab::{Lab, write_file};
 
 fn sleeping() -> Turn {
     Turn::new().call("run_shell_command", json!({"command": "touch begun; sleep 300", "description": "x"}))
@@ -29,7 +29,7 @@ fn sleepers(mark: &str) -> usize {
 
 #[test]
 fn real_cli_cancelled_turns_leave_no_command_and_no_question_and_the_session_goes_on() {
-    let write = Turn::new().call("write_file", json!({"file_path": "n.txt", "content": "x"}));
+    let write = write_file("n.txt", "x");
     let scenario =
         Scenario::new().turn(write).turn(Turn::say("After.")).turn(sleeping()).turn(Turn::say("Again."));
     let lab = lab("cancel", scenario);

@@ -5,11 +5,12 @@ use serde_json::{Value, json};
 
 use super::client::{Client, of, text};
 use super::lab;
+use crate::lab::write_file;
 
 #[test]
 fn real_cli_a_session_is_listed_and_loaded_with_all_that_was_said_and_goes_on() {
     let scenario = Scenario::new()
-        .turn(Turn::new().call("write_file", json!({"file_path": "a.txt", "content": "one\n"})))
+        .turn(write_file("a.txt", "one\n"))
         .turn(Turn::say("I wrote it."))
         .turn(Turn::say("I remember."));
     let lab = lab("load", scenario);

@@ -5,10 +5,7 @@ use serde_json::{Value, json};
 
 use super::client::{Client, of, text};
 use super::lab;
-
-fn write_file(name: &str, content: &str) -> Turn {
-    Turn::new().call("write_file", json!({"file_path": name, "content": content}))
-}
+use crate::lab::write_file;
 
 fn shell(command: &str) -> Turn {
     Turn::new().call("run_shell_command", json!({"command": command, "description": "x"}))

@@ -8,8 +8,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
 use super::driven::Program;
-use super::{lab, shell};
-use crate::lab::Lab;
+use super::lab;
+use crate::lab::{Lab, shell};
 
 fn claude(lab: &Lab, args: &[&str]) -> Program {
     let mut command = lab.alhena(&["claude", "--output-format", "stream-json", "--verbose"]);

@@ -9,8 +9,8 @@ use alhena_testbed::Deadline;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use super::{chat, lab, shell, told, write};
-use crate::lab::Lab;
+use super::{chat, lab, told};
+use crate::lab::{Lab, shell, write_file};
 
 /// The program's side.
 pub struct Program {
@@ -77,7 +77,7 @@ fn real_cli_a_program_holds_a_conversation_and_is_asked() {
     let lab = lab(
         "chat control",
         [
-            write("made.txt", "made\n"),
+            write_file("made.txt", "made\n"),
             Turn::say("Written."),
             Turn::new().call("replace", edit),
             Turn::say("Edited."),
@@ -87,7 +87,7 @@ fn real_cli_a_program_holds_a_conversation_and_is_asked() {
             shell("touch once"),
             Turn::say("Twice."),
             Turn::new().text("Thinking").hang(),
-            write("free.txt", "free\n"),
+            write_file("free.txt", "free\n"),
             Turn::say("Back."),
         ],
     );

@@ -5,16 +5,16 @@ use std::fs;
 use alhena::scripted::{Scenario, Turn, When};
 
 use super::screen::Screen;
-use super::{VERSION, chat, lab, told, write};
-use crate::lab::Lab;
+use super::{VERSION, chat, lab, told};
+use crate::lab::{Lab, write_file};
 
 /// Writes one text or another into the same file, as it is asked.
 fn writers(name: &str) -> Lab {
     let on = |prompt: &str| When::new().prompt(prompt);
     let scenario = Scenario::new()
         .turn(Turn::say("Wrote it.").when(When::new().response_of("write_file")).always())
-        .turn(write("shared.txt", "one\ntwo\n").when(on("first")).always())
-        .turn(write("shared.txt", "one\nTWO\n").when(on("second")).always());
+        .turn(write_file("shared.txt", "one\ntwo\n").when(on("first")).always())
+        .turn(write_file("shared.txt", "one\nTWO\n").when(on("second")).always());
     Lab::real(name, VERSION, scenario)
 }
 

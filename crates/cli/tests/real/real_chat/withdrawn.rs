@@ -4,7 +4,8 @@ use alhena::scripted::Turn;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::screen::Screen;
-use super::{agents, chat, lab, shell};
+use super::{agents, chat, lab};
+use crate::lab::shell;
 
 #[test]
 fn real_cli_a_question_that_nobody_answers_in_time_leaves_the_screen_and_the_next_line_is_a_prompt() {

@@ -4,10 +4,10 @@ use alhena::scripted::{Scenario, Turn};
 use serde_json::json;
 
 use super::place::Place;
+use crate::lab::write_file;
 
 fn two_files() -> Scenario {
-    let write =
-        |name: &str, text: &str| Turn::new().call("write_file", json!({"file_path": name, "content": text}));
+    let write = |name: &str, text: &str| write_file(name, text);
     Scenario::new()
         .turn(write("kept.txt", "yes\n"))
         .turn(write("refused.txt", "no\n"))
@@ -88,8 +88,7 @@ fn a_question_that_comes_under_the_fingers_is_not_answered_by_them() {
 
 #[test]
 fn what_waits_for_a_person_stands_first() {
-    let write =
-        |text: &str| Turn::new().call("write_file", json!({"file_path": "notes.txt", "content": text}));
+    let write = |text: &str| write_file("notes.txt", text);
     let scenario =
         Scenario::new().turn(write("once\n")).turn(write("twice\n")).turn(Turn::say("Written twice."));
     let mut place = Place::new("first", scenario);
@@ -132,8 +131,7 @@ fn nothing_is_allowed_that_could_not_be_seen() {
     };
     let line = format!("var a=1;/*{}*/TAIL()\n", "p".repeat(1500));
     let lines: String = (0..300).map(|number| format!("line {number}\n")).collect();
-    let write =
-        |name: &str, text: &str| Turn::new().call("write_file", json!({"file_path": name, "content": text}));
+    let write = |name: &str, text: &str| write_file(name, text);
     let elsewhere = json!({"dir_path": "sub", "description": "Looks round", "is_background": true});
     let scenario = Scenario::new()
         .turn(shell(&padded, json!({})))

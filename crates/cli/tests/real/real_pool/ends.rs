@@ -6,17 +6,16 @@ use alhena::scripted::{RecordedRequest, Scenario, Turn};
 use alhena::{Approval, EventKind, FailureKind, Pool, PoolOptions, Run, Status};
 use alhena_testbed::Deadline;
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::json;
 
 use super::{VERSION, agents, answer, asked, nothing_is_left, pool, run, start, well_before_the_next_hour};
-use crate::lab::Lab;
+use crate::lab::{Lab, shell};
 
 /// `hangs`: some text and no end. `silent`: nothing at all. `works`: a command that does not end. Everything else is answered.
 fn moody(request: &RecordedRequest) -> Turn {
     match request.prompt().unwrap_or_default() {
         "hangs" => Turn::new().text("part").hang(),
         "silent" => Turn::new().hang_before_headers(),
-        "works" => Turn::new().call("run_shell_command", json!({"command": "touch begun; sleep 300"})),
+        "works" => shell("touch begun; sleep 300"),
         other => Turn::say(format!("heard {other}")),
     }
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{
     VERSION, agents, answer, asked, lab, nothing_is_left, pool, run, start, well_before_the_next_hour,
 };
-use crate::lab::{Lab, all};
+use crate::lab::{Lab, all, shell};
 
 #[test]
 fn real_cli_prompts_in_one_folder_use_one_session_and_none_hears_of_another() {
@@ -57,7 +57,7 @@ fn real_cli_a_pooled_prompt_gives_the_same_events_and_outcome_as_a_run() {
                     .thought("Plan", "write")
                     .call("write_file", json!({"file_path": "n.txt", "content": "x\n"})),
             )
-            .turn(Turn::new().call("run_shell_command", json!({"command": "echo out; exit 3"})))
+            .turn(shell("echo out; exit 3"))
             .turn(Turn::new().text("Do").text("ne."))
     };
     let request = |lab: &Lab| lab.request("go").approval(Approval::Yolo);

@@ -7,6 +7,7 @@ use alhena_testbed::processes::{command_line, descendants, signal};
 use rustix::process::Signal;
 
 use super::place::{LONG, Place, answer, ask};
+use crate::lab::shell;
 
 /// What stands in front of a text that would otherwise be a command.
 const MARK: &str = "\u{2060} ";
@@ -157,9 +158,7 @@ fn cli_of(place: &Place, terminal: &Terminal) -> Vec<u32> {
 
 #[test]
 fn a_slow_agent_gets_a_message_and_a_key_once() {
-    let call = |name: &str| {
-        Turn::new().call("run_shell_command", serde_json::json!({"command": format!("touch {name}")}))
-    };
+    let call = |name: &str| shell(format!("touch {name}"));
     let scenario =
         Scenario::new().turn(Turn::say("ok").times(2)).turn(call("first.txt")).turn(call("second.txt"));
     let place = Place::new("slow", scenario.turn(Turn::say("ok")));
@@ -225,7 +224,7 @@ fn a_command_is_run_as_it_was_given() {
 fn whoever_scrolls_in_a_pane_does_not_keep_others_from_typing() {
     let scenario = Scenario::new()
         .turn(Turn::say("ok"))
-        .turn(Turn::new().call("run_shell_command", serde_json::json!({"command": "touch allowed.txt"})))
+        .turn(shell("touch allowed.txt"))
         .turn(Turn::say("done"))
         .turn(Turn::new().text("Working").hang());
     let place = Place::new("copy mode", scenario);
