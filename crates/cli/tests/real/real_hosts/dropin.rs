@@ -193,18 +193,6 @@ fn errors_of_the_api_are_where_the_host_looks() {
     assert!(report["error"]["message"].as_str().unwrap().contains("Bad argument."), "{report}");
 }
 
-#[test]
-fn without_a_key_there_is_still_a_result() {
-    let place = place("dropin-key", hello());
-    let mut command = gemini(&place, &["-p", "Go", "-o", "stream-json"]);
-    let done = run_bounded(command.env_remove("GEMINI_API_KEY"), LIMIT).unwrap();
-    let lines = lines(&done);
-    assert_eq!(done.status.code(), Some(41));
-    let last = lines.last().unwrap();
-    assert_eq!((&last["type"], &last["status"]), (&json!("result"), &json!("error")));
-    assert!(last["error"]["message"].as_str().unwrap().contains("GEMINI_API_KEY"), "{last}");
-}
-
 // SIGTERM to the bare CLI's launcher does nothing at all.
 #[test]
 fn sigterm_during_a_shell_command_stops_everything_with_a_result() {

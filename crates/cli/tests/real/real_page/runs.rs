@@ -53,27 +53,6 @@ fn a_run_that_is_started_from_the_page_is_watched_until_it_ends() {
 }
 
 #[test]
-fn stopping_a_run_during_a_shell_command_leaves_no_process() {
-    let command = json!({"command": "echo begun > begun.txt; sleep 63.1; echo over > over.txt"});
-    let scenario = Scenario::new().turn(Turn::new().text("Working. ").call("run_shell_command", command));
-    let mut place = Place::new("stop", scenario);
-    place.starts("Sleep a little", "yolo");
-    place.sees(".tool[data-tool=run_shell_command][data-state=running]");
-    let begun = place.lab.workspace().join("begun.txt");
-    let deadline = alhena_testbed::Deadline::after(Duration::from_secs(60));
-    assert!(deadline.wait_until(|| begun.exists()));
-    place.browser.click("#stop").unwrap();
-    place.ends("cancelled");
-    place.no_agent_is_left();
-    assert!(!place.lab.workspace().join("over.txt").exists());
-    place.waits("document.querySelector('.tool[data-tool=run_shell_command]').dataset.state !== 'running'");
-    // Nothing runs any more, and the list of what runs says so.
-    place.go("#/now");
-    place.waits("!document.querySelector('.badge[data-state=running]')");
-    place.is_harmless();
-}
-
-#[test]
 fn what_the_server_does_not_take_is_told_at_the_field() {
     let mut place = Place::new("fields", Scenario::new());
     place.go("#/start");
