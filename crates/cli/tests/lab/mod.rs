@@ -9,9 +9,12 @@ use std::time::Duration;
 
 use alhena::agent::env::Environment;
 use alhena::agent::{Finder, Item};
-use alhena::scripted::{Scenario, Server};
+use alhena::scripted::{Scenario, Server, Turn};
 use alhena::{Event, Gemini, Outcome, Request, Run};
-use alhena_testbed::{Hostile, PrivateHome, RealCli, Script, Trust, Watchdog};
+use alhena_testbed::{
+    Deadline, Hostile, PrivateHome, RealCli, Script, Trust, Watchdog, processes, processes_with_env,
+};
+use serde_json::{Value, json};
 
 /// The keeper, and the command line.
 pub const ALHENA: &str = env!("CARGO_BIN_EXE_alhena");
@@ -77,6 +80,14 @@ impl Lab {
         Self { home, gemini, env, server, _watchdog: watchdog }
     }
 
+    /// Puts more into the user's settings.
+    pub fn add_settings(&self, more: Value) {
+        let path = self.home.gemini().join("settings.json");
+        let mut settings: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+        settings.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        self.home.write_settings(&settings).unwrap();
+    }
+
     pub fn workspace(&self) -> PathBuf {
         self.home.workspace()
     }
@@ -101,13 +112,67 @@ impl Lab {
         (events, outcome)
     }
 
-    /// `alhena run ...` as a person would type it.
-    pub fn command(&self, args: &[&str]) -> Command {
+    /// `alhena ...` as a person would type it in the workspace.
+    pub fn alhena(&self, args: &[&str]) -> Command {
         let mut command = Command::new(ALHENA);
-        command.env_clear().envs(self.env.iter()).current_dir(self.workspace());
-        command.arg("run").arg("--gemini").arg(&self.gemini.path).args(args);
+        command.env_clear().envs(self.env.iter()).current_dir(self.workspace()).args(args);
         command
     }
+
+    /// `alhena run ...` on the lab's CLI.
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = self.alhena(&["run", "--gemini"]);
+        command.arg(&self.gemini.path).args(args);
+        command
+    }
+
+    /// How often the model was asked.
+    pub fn calls(&self) -> usize {
+        self.server.requests("lab").len()
+    }
+
+    /// The last request to the API.
+    pub fn last_request(&self) -> String {
+        self.server.requests("lab").last().unwrap().raw_body.clone()
+    }
+
+    /// The variable that every process of this lab has in its environment, and no other.
+    pub fn mark(&self) -> String {
+        format!("ALHENA_HOME={}", self.home.path().join("alhena").display())
+    }
+
+    pub fn processes(&self) -> Vec<u32> {
+        processes_with_env(&self.mark())
+    }
+
+    /// Waits until no process of this lab is left.
+    pub fn no_process_is_left(&self) {
+        let gone = Deadline::after(Duration::from_secs(60)).wait_until(|| self.processes().is_empty());
+        let left: Vec<String> = self.processes().into_iter().map(processes::command_line).collect();
+        assert!(gone, "{left:#?}");
+    }
+
+    /// How many runs have a directory.
+    pub fn run_directories(&self) -> usize {
+        std::fs::read_dir(self.home.path().join("alhena/state/runs")).into_iter().flatten().count()
+    }
+
+    /// Waits until neither a process nor the directory of a run is left.
+    pub fn nothing_is_left(&self) {
+        self.no_process_is_left();
+        let gone = Deadline::after(Duration::from_secs(30)).wait_until(|| self.run_directories() == 0);
+        assert!(gone, "{} directories", self.run_directories());
+    }
+}
+
+/// The model runs a command.
+pub fn shell(command: impl AsRef<str>) -> Turn {
+    Turn::new().call("run_shell_command", json!({"command": command.as_ref()}))
+}
+
+/// The model writes a file.
+pub fn write_file(path: impl AsRef<str>, content: impl AsRef<str>) -> Turn {
+    Turn::new().call("write_file", json!({"file_path": path.as_ref(), "content": content.as_ref()}))
 }
 
 /// Whether a warning says only that the machine is slow.

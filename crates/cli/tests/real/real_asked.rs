@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use crate::lab::Lab;
+use crate::lab::{Lab, write_file};
 use alhena::scripted::{Scenario, Turn};
 use alhena_testbed::{Finished, run_bounded};
 use serde_json::{Value, json};
@@ -59,14 +59,12 @@ fn policy_that_the_cli_would_not_obey_is_refused_before_the_start() {
         assert_eq!(done.status.code(), Some(2), "{}", done.stderr_text());
         assert!(done.stderr_text().contains(expected), "{}", done.stderr_text());
     }
-    assert_eq!(lab.server.requests("lab").len(), 0, "the model was asked");
+    assert_eq!(lab.calls(), 0, "the model was asked");
 }
 
 #[test]
 fn policy_is_seen_from_where_the_caller_is() {
-    let scenario = Scenario::new()
-        .turn(Turn::new().call("write_file", json!({"file_path": "made.txt", "content": "x"})))
-        .turn(Turn::say("Done."));
+    let scenario = Scenario::new().turn(write_file("made.txt", "x")).turn(Turn::say("Done."));
     let lab = Lab::real("asked-relative", "0.61.0", scenario);
     lab.home
         .write("p.toml", "[[rule]]\ntoolName = \"write_file\"\ndecision = \"deny\"\npriority = 900\n")

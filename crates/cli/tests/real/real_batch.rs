@@ -6,9 +6,9 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use crate::lab::{ALHENA, Lab};
+use crate::lab::{Lab, shell, write_file};
 use alhena::scripted::{RecordedRequest, Scenario, Turn};
-use alhena_testbed::{Deadline, Finished, processes_with_env, run_bounded};
+use alhena_testbed::{Finished, run_bounded};
 use serde_json::{Value, json};
 
 const LIMIT: Duration = Duration::from_secs(240);
@@ -18,12 +18,8 @@ fn model(request: &RecordedRequest) -> Turn {
     let prompt = request.prompt().unwrap_or_default();
     let has_acted = request.results_since_prompt().next().is_some();
     match prompt.split_once(' ') {
-        Some(("write", name)) if !has_acted => {
-            Turn::new().call("write_file", json!({"file_path": name, "content": format!("by {name}\n")}))
-        }
-        Some(("shell", command)) if !has_acted => {
-            Turn::new().call("run_shell_command", json!({"command": command}))
-        }
+        Some(("write", name)) if !has_acted => write_file(name, format!("by {name}\n")),
+        Some(("shell", command)) if !has_acted => shell(command),
         _ if prompt == "fail" => Turn::status(400),
         _ => Turn::say(format!("heard {prompt}")),
     }
@@ -38,17 +34,9 @@ fn jobs(lab: &Lab, jobs: &[Value]) {
 }
 
 fn batch(lab: &Lab, args: &[&str]) -> Finished {
-    let mut command = Command::new(ALHENA);
-    command.env_clear().envs(lab.env.iter()).current_dir(lab.workspace());
-    command.args([
-        "batch",
-        "jobs.jsonl",
-        "--into",
-        "results.jsonl",
-        "--set",
-        "model=gemini-2.5-flash",
-        "--set",
-    ]);
+    let fixed =
+        ["batch", "jobs.jsonl", "--into", "results.jsonl", "--set", "model=gemini-2.5-flash", "--set"];
+    let mut command = lab.alhena(&fixed);
     command.arg(format!("gemini={}", lab.gemini.path.display())).args(args);
     run_bounded(&mut command, LIMIT).unwrap()
 }
@@ -63,9 +51,7 @@ fn results(lab: &Lab) -> BTreeMap<String, Value> {
 }
 
 fn nothing_is_left(lab: &Lab) {
-    let home = format!("ALHENA_HOME={}", lab.home.path().join("alhena").display());
-    let deadline = Deadline::after(Duration::from_secs(30));
-    assert!(deadline.wait_until(|| processes_with_env(&home).is_empty()), "{:?}", processes_with_env(&home));
+    lab.no_process_is_left();
     let places = std::fs::read_dir(lab.home.path().join("alhena/state/places")).into_iter().flatten();
     assert_eq!(
         places.map(|entry| entry.unwrap().file_name()).collect::<Vec<_>>(),
@@ -75,10 +61,8 @@ fn nothing_is_left(lab: &Lab) {
 
 /// `alhena sessions usage` has the tokens of all jobs, whether their sessions are kept or not.
 fn usage_counts_all_jobs(lab: &Lab, scope: &[&str]) {
-    let mut command = Command::new(ALHENA);
-    command.env_clear().envs(lab.env.iter()).current_dir(lab.workspace());
-    command.args(["sessions", "usage", "--by", "model", "--json"]).args(scope);
-    let done = run_bounded(&mut command, LIMIT).unwrap();
+    let mut command = lab.alhena(&["sessions", "usage", "--by", "model", "--json"]);
+    let done = run_bounded(command.args(scope), LIMIT).unwrap();
     let usage: Value = serde_json::from_str(&done.stdout_text()).unwrap();
     let tokens = |result: &Value| result["outcome"]["usage"]["total"].as_u64().unwrap();
     let expected: u64 = results(lab).values().map(tokens).sum();

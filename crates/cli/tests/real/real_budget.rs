@@ -57,10 +57,6 @@ fn request(lab: &Lab) -> Request {
     lab.request("read").approval(Approval::Yolo).trust(Trust::Run)
 }
 
-fn calls(lab: &Lab) -> usize {
-    lab.server.requests("lab").len()
-}
-
 fn warnings(events: &[Event]) -> Vec<&str> {
     let warning = |event| match event {
         &Event { kind: EventKind::Warning { ref message }, .. } => Some(message.as_str()),
@@ -122,7 +118,7 @@ fn real_cli_no_model_is_called_after_a_limit_is_passed_and_the_sums_are_those_of
             }
             (tokens, cost, expected) = (tokens + total(usage), cost + dollars(usage), expected + 1);
         }
-        assert_eq!(calls(&lab), expected, "run {run}: {:?}", outcome.failure);
+        assert_eq!(lab.calls(), expected, "run {run}: {:?}", outcome.failure);
         assert_eq!(outcome.usage.all.total, tokens, "run {run}");
         assert!((outcome.cost_usd.unwrap() - cost).abs() < 1e-9, "run {run}: {:?}", outcome.cost_usd);
         assert_eq!(outcome.model_calls, expected as u64, "run {run}");
@@ -147,7 +143,7 @@ fn real_cli_calls_are_limited_with_a_warning_at_80_percent_and_exit_code_9() {
     let lab = lab("calls", &vec![small; 8]);
     let (events, outcome) = lab.run_with_events(request(&lab).max_calls(5));
     assert_eq!(over_budget(&outcome), "The budget is used up: 5 of 5 model calls");
-    assert_eq!((calls(&lab), outcome.model_calls, outcome.tool_calls), (5, 5, 5));
+    assert_eq!((lab.calls(), outcome.model_calls, outcome.tool_calls), (5, 5, 5));
     assert!(warnings(&events).contains(&"80 % of the budget is used: 4 of 5 model calls"), "{events:?}");
     assert!(outcome.failure.as_ref().unwrap().hint.contains("--resume="), "{:?}", outcome.failure);
     let lab = self::lab("calls-cli", &vec![usage(1_000, 0, 10, 0); 3]);
@@ -169,7 +165,7 @@ fn real_cli_what_sub_agents_take_counts_and_the_last_answers_are_bounded() {
     let lab = Lab::real("sub-agents", "0.61.0", scenario);
     let outcome = lab.run(request(&lab).max_tokens(31_000));
     assert_eq!(over_budget(&outcome), "The budget is used up: 31020 of 31000 tokens");
-    assert_eq!((calls(&lab), outcome.usage.all.total), (2, 31_020));
+    assert_eq!((lab.calls(), outcome.usage.all.total), (2, 31_020));
     let bounds: Vec<Value> = lab
         .server
         .requests("lab")
@@ -197,7 +193,7 @@ fn real_cli_attempts_that_follow_a_failed_one_are_calls_and_a_hook_goes_on_worki
     });
     let outcome = lab.run(request(&lab).max_calls(2).hooks(hooks));
     assert_eq!(over_budget(&outcome), "The budget is used up: 2 of 2 model calls");
-    assert_eq!((calls(&lab), asked.load(std::sync::atomic::Ordering::Relaxed)), (2, 3));
+    assert_eq!((lab.calls(), asked.load(std::sync::atomic::Ordering::Relaxed)), (2, 3));
 }
 
 const TRANSPORTS: [Transport; 2] = [Transport::Headless, Transport::Acp];
@@ -222,19 +218,12 @@ fn real_cli_tools_that_call_a_model_count_and_none_runs_beyond_the_budget() {
         |request| request.max_cost(0.01),
         |request| request.max_calls(2),
     ];
-    for transport in TRANSPORTS {
-        for (number, limit) in limits.into_iter().enumerate() {
-            let lab = Lab::real(&format!("searches {number}"), "0.61.0", searches(20, &json!({})));
-            let outcome = lab.run(limit(request(&lab).transport(transport)));
-            over_budget(&outcome);
-            assert_eq!(
-                (calls(&lab), outcome.model_calls),
-                (2, 2),
-                "{transport:?} {number}: {:?}",
-                outcome.failure
-            );
-            assert_eq!(outcome.usage.all.total, 510 + 59_010, "{transport:?} {number}");
-        }
+    for (transport, limit) in TRANSPORTS.into_iter().cycle().zip(limits) {
+        let lab = Lab::real("searches", "0.61.0", searches(20, &json!({})));
+        let outcome = lab.run(limit(request(&lab).transport(transport)));
+        over_budget(&outcome);
+        assert_eq!((lab.calls(), outcome.model_calls), (2, 2), "{transport:?}: {:?}", outcome.failure);
+        assert_eq!(outcome.usage.all.total, 510 + 59_010, "{transport:?}");
     }
 }
 
@@ -244,14 +233,14 @@ fn real_cli_tools_that_call_a_model_one_after_the_other_run_as_long_as_the_budge
         let lab = Lab::real("in turn", "0.61.0", searches(5, &json!({"wait_for_previous": true})));
         let outcome = lab.run(request(&lab).transport(transport).max_tokens(100_000));
         assert_eq!(over_budget(&outcome), "The budget is used up: 118530 of 100000 tokens", "{transport:?}");
-        assert_eq!((calls(&lab), outcome.model_calls), (3, 3), "{transport:?}");
-        let lab = Lab::real("enough", "0.61.0", searches(2, &json!({"wait_for_previous": true})));
-        let request = request(&lab).transport(transport).max_tokens(1_000_000).max_cost(1.0).max_calls(9);
-        let outcome = lab.run(request);
-        assert_eq!(outcome.status, Status::Success, "{transport:?} {:?}", outcome.failure);
-        assert_eq!((calls(&lab), outcome.model_calls), (4, 4), "{transport:?}");
-        assert_eq!(outcome.usage.all.total, 2 * 510 + 2 * 59_010, "{transport:?}");
+        assert_eq!((lab.calls(), outcome.model_calls), (3, 3), "{transport:?}");
     }
+    let lab = Lab::real("enough", "0.61.0", searches(2, &json!({"wait_for_previous": true})));
+    let request = request(&lab).transport(Transport::Acp).max_tokens(1_000_000).max_cost(1.0).max_calls(9);
+    let outcome = lab.run(request);
+    assert_eq!(outcome.status, Status::Success, "{:?}", outcome.failure);
+    assert_eq!((lab.calls(), outcome.model_calls), (4, 4));
+    assert_eq!(outcome.usage.all.total, 2 * 510 + 2 * 59_010);
 }
 
 /// The router is asked without a hook: its calls count all the same.
@@ -263,37 +252,32 @@ fn real_cli_a_run_that_exceeded_its_budget_is_a_failure_although_no_call_was_ref
         let outcome = lab.run(request(&lab).transport(transport).max_tokens(400));
         assert_eq!(over_budget(&outcome), "The budget was exceeded: 510 of 400 tokens", "{transport:?}");
         assert_eq!(outcome.text.all(), "Hello.", "{transport:?}");
-        let lab = Lab::real(
-            "exactly",
-            "0.61.0",
-            Scenario::new().turn(Turn::say("Hello.").usage(usage(500, 0, 10, 0))),
-        );
-        let outcome = lab.run(request(&lab).transport(transport).max_tokens(510).max_calls(1));
-        assert_eq!(outcome.status, Status::Success, "{transport:?} {:?}", outcome.failure);
-        let routed = Scenario::new()
-            .turn(Turn::say("Hello.").usage(usage(500, 0, 10, 0)).always())
-            .generate(Turn::response(json!({"candidates": [{"content": {"role": "model", "parts": [
-                {"text": r#"{"complexity_reasoning": "x", "complexity_score": 10, "reasoning": "x", "model_choice": "flash"}"#}
-            ]}, "finishReason": "STOP"}], "usageMetadata": {"promptTokenCount": 2_000, "candidatesTokenCount": 10,
-                "totalTokenCount": 2_010}})).always());
-        let lab = Lab::real("routed", "0.61.0", routed);
-        let outcome = lab.run(request(&lab).transport(transport).model("auto").max_tokens(1_000));
-        over_budget(&outcome);
-        assert!(outcome.usage.all.total >= 2_010, "{transport:?} {:?}", outcome.usage);
-        assert_eq!(outcome.model_calls, calls(&lab) as u64, "{transport:?}");
     }
+    let exactly = Scenario::new().turn(Turn::say("Hello.").usage(usage(500, 0, 10, 0)));
+    let lab = Lab::real("exactly", "0.61.0", exactly);
+    let outcome = lab.run(request(&lab).max_tokens(510).max_calls(1));
+    assert_eq!(outcome.status, Status::Success, "{:?}", outcome.failure);
+    let routed = Scenario::new()
+        .turn(Turn::say("Hello.").usage(usage(500, 0, 10, 0)).always())
+        .generate(Turn::response(json!({"candidates": [{"content": {"role": "model", "parts": [
+            {"text": r#"{"complexity_reasoning": "x", "complexity_score": 10, "reasoning": "x", "model_choice": "flash"}"#}
+        ]}, "finishReason": "STOP"}], "usageMetadata": {"promptTokenCount": 2_000, "candidatesTokenCount": 10,
+            "totalTokenCount": 2_010}})).always());
+    let lab = Lab::real("routed", "0.61.0", routed);
+    let outcome = lab.run(request(&lab).transport(Transport::Acp).model("auto").max_tokens(1_000));
+    over_budget(&outcome);
+    assert!(outcome.usage.all.total >= 2_010, "{:?}", outcome.usage);
+    assert_eq!(outcome.model_calls, lab.calls() as u64);
 }
 
 #[test]
 fn real_cli_over_acp_model_calls_are_those_that_were_made() {
     let glob = |number: usize| ("glob", json!({"pattern": format!("{number}.txt")}));
     let scenario = Scenario::new().turn(Turn::new().calls((0..8).map(glob))).turn(Turn::say("None."));
-    for transport in TRANSPORTS {
-        let lab = Lab::real("eight", "0.61.0", scenario.clone());
-        let outcome = lab.run(request(&lab).transport(transport));
-        assert_eq!(outcome.status, Status::Success, "{transport:?} {:?}", outcome.failure);
-        assert_eq!((outcome.tool_calls, calls(&lab), outcome.model_calls), (8, 2, 2), "{transport:?}");
-    }
+    let lab = Lab::real("eight", "0.61.0", scenario);
+    let outcome = lab.run(request(&lab).transport(Transport::Acp));
+    assert_eq!(outcome.status, Status::Success, "{:?}", outcome.failure);
+    assert_eq!((outcome.tool_calls, lab.calls(), outcome.model_calls), (8, 2, 2));
 }
 
 #[test]
@@ -301,7 +285,7 @@ fn real_cli_over_acp_the_budget_is_that_of_the_conversation() {
     let lab = lab("acp", &vec![usage(1_000, 0, 10, 0); 5]);
     let outcome = lab.run(request(&lab).transport(Transport::Acp).max_tokens(2_000));
     assert_eq!(over_budget(&outcome), "The budget is used up: 2020 of 2000 tokens");
-    assert_eq!((calls(&lab), outcome.usage.all.total, outcome.model_calls), (2, 2_020, 2));
+    assert_eq!((lab.calls(), outcome.usage.all.total, outcome.model_calls), (2, 2_020, 2));
 }
 
 #[test]
@@ -324,7 +308,7 @@ fn a_budget_that_cannot_be_kept_is_refused_before_the_start() {
     assert!(refused(request(&lab).max_calls(0)).contains("more than 0"));
     let sandboxed = request(&lab).max_calls(1).sandbox(alhena::agent::Sandbox::On);
     assert!(refused(sandboxed).contains("a budget cannot be kept in a sandbox"));
-    assert_eq!(calls(&lab), 0);
+    assert_eq!(lab.calls(), 0);
     for (args, why) in [
         (&["--max-cost", "nan", "x"][..], "more than 0"),
         (&["--max-tokens", "many", "x"], "--max-tokens"),
@@ -346,5 +330,5 @@ fn real_cli_a_model_without_a_price_is_not_called_when_there_is_a_price_limit() 
     let request = request(&lab).model("flash").max_cost(1.0).prices(prices.unwrap());
     let outcome = lab.run(request);
     assert!(over_budget(&outcome).contains("--max-cost cannot be kept"), "{:?}", outcome.failure);
-    assert_eq!((calls(&lab), outcome.cost_usd), (0, None));
+    assert_eq!((lab.calls(), outcome.cost_usd), (0, None));
 }

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::common::{Desk, Started, Transcript};
+use crate::lab::write_file;
 use alhena::scripted::{Scenario, Server, Turn, Usage, When};
 use alhena_testbed::tls::TlsFront;
 use alhena_testbed::{RealCli, Watchdog, processes_with_env};
@@ -76,20 +77,35 @@ fn without(value: &mut Value, names: &[&str]) {
     }
 }
 
-/// Records a scenario over TLS, and plays it back elsewhere with the server gone: the outcomes are equal.
-fn plays_back(name: &str, scenario: Scenario) -> Desk {
-    plays_back_in(["auto", "auto"], name, scenario)
+fn call(tool: &str, args: Value) -> Turn {
+    Turn::new().call(tool, args)
 }
 
-/// The same in these modes.
-fn plays_back_in([recording, replaying]: [&str; 2], name: &str, scenario: Scenario) -> Desk {
-    let _watchdog = Watchdog::new(name, Duration::from_secs(900));
+/// Recorded over TLS, and played back elsewhere with the server gone: the outcomes are equal.
+#[test]
+fn real_cli_text_tools_and_token_counts_play_back_and_what_was_not_recorded_fails_with_what_differs() {
+    let _watchdog = Watchdog::new("plays back", Duration::from_secs(900));
+    let usage = Usage {
+        prompt_token_count: Some(1234),
+        cached_content_token_count: Some(1000),
+        thoughts_token_count: Some(7),
+        ..Usage::default()
+    };
+    let both = [
+        ("read_file", json!({"file_path": "notes.txt"})),
+        ("run_shell_command", json!({"command": "echo one; exit 3"})),
+    ];
+    let note = json!({"file_path": "note.txt", "content": "Noted.\n"});
+    let scenario = Scenario::new()
+        .turn(Turn::new().thought("Plan", "Short.").text("Look ").text("first.").calls(both).usage(usage))
+        .turn(Turn::new().chunks("Grüße, 世界 🌍!", 3, Duration::ZERO).call("write_file", note))
+        .turn(Turn::say("Cut o").finish("MAX_TOKENS"));
     let api = Api::of(scenario);
     let (there, gemini) = desk(Some(&api));
-    let args = |mode| ["--cassette", "talk.json", "--cassette-mode", mode, "--approval", "yolo", "Do it"];
-    let recorded = run(&there, &gemini, &args(recording));
+    let args = ["--cassette", "talk.json", "--approval", "yolo", "Do it"];
+    let recorded = run(&there, &gemini, &args);
     let asked = api.server.requests("api").len();
-    assert!(asked > 0, "{recorded}");
+    assert_eq!(asked, 3, "{recorded}");
     let cassette = there.work().join("talk.json");
     let text = fs::read_to_string(&cassette).unwrap_or_else(|error| panic!("{error} {recorded}"));
     assert!(!text.contains(KEY) && !recorded.stdout.contains(KEY));
@@ -101,93 +117,27 @@ fn plays_back_in([recording, replaying]: [&str; 2], name: &str, scenario: Scenar
 
     let (here, _) = desk(None);
     here.write("talk.json", &text);
-    let played = run(&here, &gemini, &args(replaying));
+    let played = run(&here, &gemini, &args);
     assert_eq!(comparable(&played.json(), &here), comparable(&recorded.json(), &there), "{played}");
     assert_eq!(played.code(), recorded.code(), "{played}");
     let notice = "Played back: the answers come from the cassette talk.json";
     assert!(played.json()["warnings"].as_array().unwrap().contains(&json!(notice)), "{played}");
     assert_eq!(fs::read_to_string(here.work().join("talk.json")).unwrap(), text);
+    // Files are really written.
+    assert_eq!(fs::read_to_string(here.work().join("note.txt")).unwrap(), "Noted.\n");
+
+    let played = run(&here, &gemini, &[&args[..4], &["Do that"]].concat());
+    assert_ne!(played.code(), Some(0), "{played}");
+    let failure = &played.json()["failure"];
+    let place = "This request is not on the cassette talk.json (--cassette-mode record records it anew): contents[0].parts[1].text: ";
+    let said = "recorded was \"Do it\", asked is \"Do that\"";
+    assert_eq!(failure["message"], json!(format!("{place}{said}")), "{played}");
+    let hint = failure["hint"].as_str().unwrap();
+    assert!(hint.contains("record it anew by --cassette-mode record"), "{played}");
     for desk in [&there, &here] {
         assert_eq!(processes_with_env(&format!("HOME={}", desk.home().display())), [0_u32; 0]);
         assert!(!desk.home().join(".gemini").exists());
     }
-    here
-}
-
-fn call(tool: &str, args: Value) -> Turn {
-    Turn::new().call(tool, args)
-}
-
-/// What is said when this tool has given its result.
-fn then(tool: &str, text: &str) -> Turn {
-    Turn::say(text).when(When::new().response_of(tool))
-}
-
-#[test]
-fn real_cli_a_text_plays_back() {
-    plays_back("text", Scenario::new().turn(Turn::say("Hello.")));
-}
-
-#[test]
-fn real_cli_a_thought_plays_back() {
-    let turn = Turn::new().thought("Plan", "Short.").text("Done ").text("so.");
-    plays_back("thought", Scenario::new().turn(turn));
-}
-
-#[test]
-fn real_cli_a_file_is_really_written_when_it_plays_back() {
-    let note = json!({"file_path": "note.txt", "content": "Noted.\n"});
-    let scenario = Scenario::new().turn(call("write_file", note)).turn(then("write_file", "Written."));
-    let here = plays_back("write", scenario);
-    assert_eq!(fs::read_to_string(here.work().join("note.txt")).unwrap(), "Noted.\n");
-}
-
-#[test]
-fn real_cli_reading_a_file_plays_back() {
-    let read = call("read_file", json!({"file_path": "notes.txt"}));
-    plays_back("read", Scenario::new().turn(read).turn(then("read_file", "It is wide.")));
-}
-
-#[test]
-fn real_cli_a_command_that_fails_plays_back() {
-    let shell = call("run_shell_command", json!({"command": "echo one; exit 3"}));
-    plays_back("shell", Scenario::new().turn(shell).turn(then("run_shell_command", "It failed.")));
-}
-
-#[test]
-fn real_cli_two_tools_at_once_play_back() {
-    let both = Turn::new().calls([
-        ("read_file", json!({"file_path": "notes.txt"})),
-        ("run_shell_command", json!({"command": "echo two"})),
-    ]);
-    plays_back("two", Scenario::new().turn(both).turn(Turn::say("Both.")));
-}
-
-#[test]
-fn real_cli_letters_of_all_kinds_play_back() {
-    let turn = Turn::new().chunks("Grüße, 世界 🌍 \u{2028}!", 3, Duration::ZERO);
-    plays_back("letters", Scenario::new().turn(turn));
-}
-
-#[test]
-fn real_cli_token_counts_play_back() {
-    let usage = Usage {
-        prompt_token_count: Some(1234),
-        cached_content_token_count: Some(1000),
-        thoughts_token_count: Some(7),
-        ..Usage::default()
-    };
-    plays_back("usage", Scenario::new().turn(Turn::say("Counted.").usage(usage)));
-}
-
-#[test]
-fn real_cli_an_answer_that_was_cut_plays_back() {
-    plays_back("cut", Scenario::new().turn(Turn::say("Cut o").finish("MAX_TOKENS")));
-}
-
-#[test]
-fn real_cli_an_error_of_the_api_plays_back() {
-    plays_back_in(["record", "replay"], "quota", Scenario::new().turn(Turn::daily_quota()));
 }
 
 /// Who does not say more wants a conversation, and not the bad day of an API for ever.
@@ -297,31 +247,16 @@ fn real_cli_a_cassette_plays_back_on_another_machine() {
     assert_eq!(fs::read_to_string(home.join("memory.md")).unwrap_or_default(), "mine\n", "{played}");
 }
 
-/// A gateway takes any word for a key, and such a word is no secret: it may stand in what is asked and answered.
-#[test]
-fn real_cli_a_word_in_the_place_of_a_key_is_not_taken_out() {
-    let _watchdog = Watchdog::new("word", Duration::from_secs(900));
-    let api = Api::of(Scenario::new().turn(Turn::say("The test is green.")));
-    let (desk, gemini) = desk(Some(&api));
-    let desk = desk.env("GEMINI_API_KEY", "test");
-    let args = ["--cassette", "talk.json", "Run the test"];
-    let recorded = run(&desk, &gemini, &args);
-    assert_eq!(recorded.json()["status"], json!("success"), "{recorded}");
-    drop(api);
-    let (here, _) = self::desk(None);
-    here.write("talk.json", fs::read(desk.work().join("talk.json")).unwrap());
-    let played = run(&here, &gemini, &args);
-    assert_eq!(played.json()["final_text"], json!("The test is green."), "{played}");
-}
-
 /// A password that is a word is in everything that is asked. A replay matches whatever the password is here, and never prints it.
 #[test]
 fn real_cli_a_secret_that_others_do_not_have_makes_no_difference() {
     let _watchdog = Watchdog::new("secret", Duration::from_secs(900));
-    let api = Api::of(Scenario::new().turn(Turn::say("The tables of postgres are there.")));
+    let api =
+        Api::of(Scenario::new().turn(Turn::say("The tables of postgres are there: the test is green.")));
     let (there, gemini) = desk(Some(&api));
-    let there = there.env("DB_PASSWORD", "postgres");
-    let args = ["--cassette", "talk.json", "Look into postgres"];
+    // A gateway takes any word for a key, and such a word is no secret.
+    let there = there.env("DB_PASSWORD", "postgres").env("GEMINI_API_KEY", "test");
+    let args = ["--cassette", "talk.json", "Run the test of postgres"];
     let recorded = run(&there, &gemini, &args);
     assert_eq!(recorded.json()["status"], json!("success"), "{recorded}");
     drop(api);
@@ -334,7 +269,7 @@ fn real_cli_a_secret_that_others_do_not_have_makes_no_difference() {
         }
         here.write("talk.json", &text);
         let played = run(&here, &gemini, &args);
-        let answer = "The tables of [[secret:DB_PASSWORD]] are there.";
+        let answer = "The tables of [[secret:DB_PASSWORD]] are there: the test is green.";
         assert_eq!(played.json()["final_text"], json!(answer), "{played}");
     }
 }
@@ -345,7 +280,7 @@ fn real_cli_a_cassette_cannot_ask_for_secrets() {
     let _watchdog = Watchdog::new("ask for secrets", Duration::from_secs(900));
     const AWS: &str = "wJalrXUtnFEMI-K7MDENG-bPxRfiCYEXAMPLEKEY";
     let placed = "[[secret:GEMINI_API_KEY]] [[secret:AWS_SECRET_ACCESS_KEY]] [[secret:key]]";
-    let write = Turn::new().call("write_file", json!({"file_path": "note.txt", "content": "WANTED"}));
+    let write = write_file("note.txt", "WANTED");
     let api = Api::of(Scenario::new().turn(write).turn(Turn::say("WANTED")));
     let (there, gemini) = desk(Some(&api));
     let args = ["--approval", "auto-edit", "--cassette", "talk.json", "Note it"];
@@ -386,27 +321,6 @@ fn real_cli_a_cassette_cannot_ask_for_secrets() {
     let played = Started::new(&here, command, b"").finish(&here, &["mock"], LIMIT);
     assert!(played.stdout.contains(placed), "{played}");
     assert!(!format!("{played}").contains(KEY) && !format!("{played}").contains(AWS), "{played}");
-}
-
-#[test]
-fn real_cli_what_was_not_recorded_fails_with_what_differs() {
-    let _watchdog = Watchdog::new("differs", Duration::from_secs(900));
-    let api = Api::of(Scenario::new().turn(Turn::say("Hello.")));
-    let (desk, gemini) = desk(Some(&api));
-    let recorded = run(&desk, &gemini, &["--cassette", "talk.json", "Write about rivers"]);
-    assert_eq!(recorded.json()["status"], json!("success"), "{recorded}");
-    drop(api);
-    let played = run(&desk, &gemini, &["--cassette", "talk.json", "Write about lakes"]);
-    assert_ne!(played.code(), Some(0), "{played}");
-    let said = "recorded was \"Write about rivers\", asked is \"Write about lakes\"";
-    let failure = &played.json()["failure"];
-    let message = failure["message"].as_str().unwrap();
-    let place = "This request is not on the cassette talk.json (--cassette-mode record records it anew): contents[0].parts[1].text: ";
-    assert_eq!(message, format!("{place}{said}"), "{played}");
-    assert!(
-        failure["hint"].as_str().unwrap().contains("record it anew by --cassette-mode record"),
-        "{played}"
-    );
 }
 
 #[test]

@@ -10,18 +10,16 @@ use std::fs;
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
-use crate::lab::{ALHENA, Lab};
+use crate::lab::{Lab, shell, write_file};
 use alhena::scripted::{Scenario, Turn};
-use alhena_testbed::processes_with_env;
 use screen::Screen;
 use serde_json::{Value, json};
 
 const VERSION: &str = "0.61.0";
 
 fn chat(lab: &Lab, args: &[&str]) -> Command {
-    let mut command = Command::new(ALHENA);
-    command.env_clear().envs(lab.env.iter()).env_remove("NO_COLOR").current_dir(lab.workspace());
-    command.args(["chat", "--model", "gemini-2.5-flash", "--gemini"]).arg(&lab.gemini.path).args(args);
+    let mut command = lab.alhena(&["chat", "--model", "gemini-2.5-flash", "--gemini"]);
+    command.arg(&lab.gemini.path).args(args).env_remove("NO_COLOR");
     command
 }
 
@@ -29,38 +27,19 @@ fn lab(name: &str, turns: impl IntoIterator<Item = Turn>) -> Lab {
     Lab::real(name, VERSION, turns.into_iter().fold(Scenario::new(), Scenario::turn))
 }
 
-fn shell(command: &str) -> Turn {
-    Turn::new().call("run_shell_command", json!({ "command": command }))
-}
-
-fn write(path: &str, content: &str) -> Turn {
-    Turn::new().call("write_file", json!({ "file_path": path, "content": content }))
-}
-
 /// What the model was told of its tool calls, in all requests.
 fn told(lab: &Lab) -> String {
     lab.server.requests("lab").iter().map(|request| request.body.to_string()).collect()
 }
 
-fn home_of(lab: &Lab) -> String {
-    format!("ALHENA_HOME={}", lab.home.path().join("alhena").display())
-}
-
 /// The CLIs of the lab.
 fn agents(lab: &Lab) -> Vec<u32> {
-    let all = processes_with_env(&home_of(lab)).into_iter();
+    let all = lab.processes().into_iter();
     all.filter(|pid| {
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         line.split(|byte| *byte == 0).any(|word| word == b"--acp")
     })
     .collect()
-}
-
-/// Nothing with the lab's home in its environment lives on.
-fn nothing_is_left(lab: &Lab) {
-    let home = home_of(lab);
-    let deadline = alhena_testbed::Deadline::after(std::time::Duration::from_secs(30));
-    assert!(deadline.wait_until(|| processes_with_env(&home).is_empty()), "{:?}", processes_with_env(&home));
 }
 
 #[test]
@@ -76,6 +55,10 @@ fn real_cli_answers_are_streamed_thoughts_folded_and_questions_answered_once_alw
             shell("rm always; touch always"),
             shell("touch always"),
             Turn::say("Third done."),
+            Turn::new()
+                .text("Wait. ")
+                .gate("typed")
+                .call("run_shell_command", json!({ "command": "touch never" })),
             Turn::say("Fourth."),
         ],
     );
@@ -98,39 +81,21 @@ fn real_cli_answers_are_streamed_thoughts_folded_and_questions_answered_once_alw
     screen.wait_for("rm always; touch always");
     screen.answer("use git rm");
     screen.wait_for("Third done.");
+    // What was typed before the question is no answer, and a no is a no.
     screen.say("well?");
-    screen.wait_for("Fourth.");
-    assert!(told(&lab).contains("Reason: use git rm"), "the model was not told why");
-    screen.say("/exit");
-    assert!(screen.ended().success(), "{}", screen.seen);
-    assert_eq!(screen.seen.matches("or a reason: ").count(), 3, "{}", screen.seen);
-    assert!(screen.seen.contains("∴") && !screen.seen.contains("about much"), "{}", screen.seen);
-    nothing_is_left(&lab);
-}
-
-#[test]
-fn real_cli_a_no_is_a_no_and_what_was_typed_before_the_question_is_no_answer() {
-    let lab = lab(
-        "chat no",
-        [
-            Turn::new()
-                .text("Wait. ")
-                .gate("typed")
-                .call("run_shell_command", json!({ "command": "touch never" })),
-            Turn::say("Then not."),
-        ],
-    );
-    let mut screen = Screen::start(chat(&lab, &[]));
-    screen.say("go");
     screen.wait_for("Wait.");
     screen.press("y\r");
     screen.wait_for("y");
     lab.server.release("lab", "typed");
     screen.answer("n");
-    screen.wait_for("Then not.");
-    screen.say("/exit");
-    assert!(screen.ended().success());
+    screen.wait_for("Fourth.");
     assert!(!lab.workspace().join("never").exists());
+    assert!(told(&lab).contains("Reason: use git rm"), "the model was not told why");
+    screen.say("/exit");
+    assert!(screen.ended().success(), "{}", screen.seen);
+    assert_eq!(screen.seen.matches("or a reason: ").count(), 4, "{}", screen.seen);
+    assert!(screen.seen.contains("∴") && !screen.seen.contains("about much"), "{}", screen.seen);
+    lab.nothing_is_left();
 }
 
 #[test]
@@ -139,8 +104,8 @@ fn real_cli_a_change_is_shown_as_a_diff_and_undo_takes_it_back() {
         "chat undo",
         [
             Turn::new().call("replace", json!({ "file_path": "a.txt", "old_string": "two", "new_string": "zwei", "instruction": "in German" })),
-            write("new.txt", "made\n"),
-            write("Cargo.toml", "[package]\n"),
+            write_file("new.txt", "made\n"),
+            write_file("Cargo.toml", "[package]\n"),
             Turn::say("Changed."),
         ],
     );
@@ -173,12 +138,15 @@ fn real_cli_a_change_is_shown_as_a_diff_and_undo_takes_it_back() {
 }
 
 #[test]
-fn real_cli_ctrl_c_cancels_a_turn_in_mid_stream_and_twice_ends_the_conversation() {
+fn real_cli_ctrl_c_cancels_a_turn_in_mid_stream_and_pressed_twice_ends_the_conversation() {
     let lab = lab(
         "chat ^C",
         [Turn::new().text("Begun. ").hang(), Turn::say("Still here."), Turn::new().text("Again. ").hang()],
     );
     let mut screen = Screen::start(chat(&lab, &[]));
+    screen.wait_for("> ");
+    screen.press("half a line\u{3}");
+    screen.wait_for("^C again");
     screen.say("slow");
     screen.wait_for("Begun.");
     screen.press("\u{3}");
@@ -192,25 +160,7 @@ fn real_cli_ctrl_c_cancels_a_turn_in_mid_stream_and_twice_ends_the_conversation(
     screen.wait_for("> ");
     screen.press("\u{3}");
     assert_eq!(screen.ended().code(), Some(130), "{}", screen.seen);
-    nothing_is_left(&lab);
-}
-
-#[test]
-fn real_cli_ctrl_c_at_the_prompt_ends_it_only_when_pressed_twice() {
-    let lab = lab("chat ^C at the prompt", [Turn::say("Hi.")]);
-    let mut screen = Screen::start(chat(&lab, &[]));
-    screen.wait_for("> ");
-    screen.press("half a line\u{3}");
-    screen.wait_for("^C again");
-    screen.say("hello");
-    screen.wait_for("Hi.");
-    screen.wait_for("> ");
-    screen.press("\u{3}");
-    screen.wait_for("^C again");
-    screen.wait_for("> ");
-    screen.press("\u{3}");
-    assert_eq!(screen.ended().code(), Some(130));
-    nothing_is_left(&lab);
+    lab.nothing_is_left();
 }
 
 #[test]
@@ -220,8 +170,8 @@ fn real_cli_nothing_in_an_answer_is_obeyed_by_the_terminal() {
         "chat hostile",
         [
             Turn::new().thought(evil, evil).text(evil),
-            shell(&format!("touch '{evil}'")),
-            write("x.txt", &format!("{evil}\n")),
+            shell(format!("touch '{evil}'")),
+            write_file("x.txt", format!("{evil}\n")),
             Turn::say(evil),
         ],
     );
@@ -275,7 +225,7 @@ fn real_cli_what_rules_deny_is_not_done_in_any_mode_nor_by_tools_that_never_ask(
         "run rules",
         [
             shell("touch made; rm -f keep"),
-            write("secret.env", "x"),
+            write_file("secret.env", "x"),
             Turn::new().call("read_file", json!({ "file_path": "private/key" })),
             Turn::new().call("read_file", json!({ "file_path": "open.txt" })),
             shell("touch made"),
@@ -304,20 +254,8 @@ fn real_cli_what_rules_deny_is_not_done_in_any_mode_nor_by_tools_that_never_ask(
 }
 
 #[test]
-fn real_cli_a_hook_decides_in_every_turn_of_a_chat() {
-    let turns = [write("a.txt", "x"), Turn::say("One."), write("b.txt", "x"), Turn::say("Two.")];
-    let lab = lab("chat hook", turns);
-    let hook = r#"before-tool=grep -q a.txt && echo '{"decision":"deny","reason":"no a"}' || echo '{"decision":"allow"}'"#;
-    let done = piped(chat(&lab, &["--approval", "auto-edit", "--hook", hook]), "first\nsecond\n");
-    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-    assert!(!lab.workspace().join("a.txt").exists() && lab.workspace().join("b.txt").exists());
-    assert!(told(&lab).contains("no a"));
-}
-
-#[test]
-fn real_cli_mode_model_and_session_are_changed_on_the_way() {
-    let lab =
-        lab("chat changes", [Turn::say("One."), shell("touch yolo"), Turn::say("Two."), Turn::say("Three.")]);
+fn real_cli_mode_and_model_are_changed_on_the_way() {
+    let lab = lab("chat changes", [Turn::say("One."), shell("touch yolo"), Turn::say("Two.")]);
     let mut screen = Screen::start(chat(&lab, &[]));
     screen.say("first words");
     screen.wait_for("One.");
@@ -333,15 +271,6 @@ fn real_cli_mode_model_and_session_are_changed_on_the_way() {
     assert!(screen.ended().success());
     assert!(lab.workspace().join("yolo").exists());
     assert_eq!(lab.server.requests("lab").last().unwrap().model, "gemini-2.5-pro");
-    // And back to it later.
-    let mut screen = Screen::start(chat(&lab, &[]));
-    screen.say("/resume latest");
-    screen.say("go on");
-    screen.wait_for("Three.");
-    screen.say("/exit");
-    assert!(screen.ended().success());
-    let last = lab.server.requests("lab").last().unwrap().body.to_string();
-    assert!(last.contains("first words"), "{last}");
 }
 
 fn piped(mut command: Command, input: &str) -> Output {
@@ -368,5 +297,5 @@ fn real_cli_without_a_terminal_lines_are_prompts_and_questions_are_rejected() {
         .collect();
     assert_eq!(events.last().unwrap()["type"], "finished");
     assert_eq!(events.last().unwrap()["outcome"]["text"], "Three.");
-    nothing_is_left(&lab);
+    lab.nothing_is_left();
 }

@@ -4,7 +4,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::lab::Lab;
+use crate::lab::{Lab, shell, write_file};
 use crate::real_chat::screen::Screen;
 use alhena::scripted::{Scenario, Turn};
 use alhena_testbed::run_bounded;
@@ -25,11 +25,6 @@ fn run(lab: &Lab, args: &[&str]) -> Command {
     let mut command = lab.command(&all);
     command.env_remove("NO_COLOR");
     command
-}
-
-/// What the model was told at last.
-fn last_request(lab: &Lab) -> String {
-    lab.server.requests("lab").last().unwrap().raw_body.clone()
 }
 
 #[test]
@@ -55,25 +50,32 @@ fn real_cli_a_yes_lets_a_tool_run_after_its_diff_was_shown_headless_and_over_acp
 
 #[test]
 fn real_cli_a_no_a_reason_and_the_end_of_input_are_a_no_and_the_tool_never_ran() {
-    for (transport, keys, told) in [
-        ("headless", "n\r", "the user said no"),
-        ("headless", "\r", "the user said no"),
-        ("headless", "use tabs, please\r", "use tabs, please"),
-        ("headless", "\u{4}", "nobody answered"),
-        ("acp", "not like this\r", "not like this"),
-    ] {
-        let lab = lab("no", writes());
+    let headless = [
+        ("n\r", "the user said no"),
+        ("\r", "the user said no"),
+        ("use tabs, please\r", "use tabs, please"),
+        ("\u{4}", "nobody answered"),
+    ];
+    let acp = [("not like this\r", "not like this")];
+    for (transport, answers) in [("headless", &headless[..]), ("acp", &acp)] {
+        let write = |number: usize| write_file(format!("{number}.txt"), "x\n");
+        let turns = (0..answers.len()).map(write).fold(Scenario::new(), Scenario::turn);
+        let lab = lab("no", turns.turn(Turn::say("Well.")));
         let args = ["--transport", transport, "--confirm", "write_file", "--as", "outcome", "go"];
         let mut screen = Screen::start(run(&lab, &args));
-        screen.wait_for("or a reason: ");
-        screen.press(keys);
+        for (keys, _) in answers {
+            screen.wait_for("or a reason: ");
+            screen.press(keys);
+        }
         screen.wait_for("\"status\": \"success\"");
         assert!(screen.ended().success(), "{}", screen.seen);
-        assert!(!lab.workspace().join("n.txt").exists(), "{transport} {keys:?}");
-        assert!(last_request(&lab).contains(told), "{transport} {keys:?}");
-        if transport == "headless" {
-            let warning = format!("A call of write_file was not confirmed: {told}");
-            assert!(screen.seen.contains(&warning), "{}", screen.seen);
+        for (number, (keys, told)) in answers.iter().enumerate() {
+            assert!(!lab.workspace().join(format!("{number}.txt")).exists(), "{transport} {keys:?}");
+            assert!(lab.last_request().contains(told), "{transport} {keys:?}");
+            if transport == "headless" {
+                let warning = format!("A call of write_file was not confirmed: {told}");
+                assert!(screen.seen.contains(&warning), "{}", screen.seen);
+            }
         }
     }
 }
@@ -87,7 +89,7 @@ fn real_cli_what_nobody_answers_in_time_is_denied() {
     screen.wait_for("Well.");
     assert!(screen.ended().success(), "{}", screen.seen);
     assert!(!lab.workspace().join("n.txt").exists());
-    assert!(last_request(&lab).contains("nobody answered in time"));
+    assert!(lab.last_request().contains("nobody answered in time"));
 }
 
 #[test]
@@ -102,7 +104,6 @@ fn real_cli_ctrl_c_at_the_question_ends_the_run_and_the_tool_never_ran() {
 
 #[test]
 fn real_cli_only_the_commands_that_are_named_are_asked_about_and_what_was_typed_before_is_no_answer() {
-    let shell = |command: &str| Turn::new().call("run_shell_command", json!({ "command": command }));
     let scenario = Scenario::new()
         .turn(shell("touch free"))
         .turn(
@@ -184,13 +185,13 @@ fn who_cannot_be_asked_and_what_is_no_tool_is_refused_before_the_start() {
         run_bounded(&mut run(&lab, &["--confirm", "write_fil", "go"]), Duration::from_secs(60)).unwrap();
     assert_eq!(done.status.code(), Some(2));
     assert!(done.stderr_text().contains("did you mean write_file?"), "{}", done.stderr_text());
-    assert_eq!(lab.server.requests("lab").len(), 0);
+    assert_eq!(lab.calls(), 0);
 }
 
 #[test]
 fn real_cli_a_hidden_command_is_asked_about_headless_and_over_acp() {
     for (transport, command) in [("headless", "true && \\\n  touch M"), ("acp", "$\\\n'\\x74ouch' M")] {
-        let call = Turn::new().call("run_shell_command", json!({"command": command}));
+        let call = shell(command);
         let lab = lab("hidden", Scenario::new().turn(call).turn(Turn::say("Well.")));
         let args = ["--transport", transport, "--confirm", "run_shell_command(touch)", "go"];
         let mut screen = Screen::start(run(&lab, &args));

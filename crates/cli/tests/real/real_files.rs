@@ -1,6 +1,6 @@
 //! Files that runs of the real CLI change: what the outcome says of each.
 
-use crate::lab::Lab;
+use crate::lab::{Lab, shell, write_file};
 use alhena::model::Change;
 use alhena::scripted::{Scenario, Turn};
 use alhena::{Approval, Outcome, Status};
@@ -10,10 +10,6 @@ use serde_json::{Value, json};
 fn replace(file: &str, old: &str, new: &str) -> Turn {
     let input = json!({"file_path": file, "instruction": "i", "old_string": old, "new_string": new});
     Turn::new().call("replace", input)
-}
-
-fn write(file: &str, content: &str) -> Turn {
-    Turn::new().call("write_file", json!({"file_path": file, "content": content}))
 }
 
 fn hunks(outcome: &Outcome, path: &str) -> String {
@@ -30,8 +26,8 @@ fn real_cli_the_diff_of_a_file_is_from_its_first_state_to_its_last() {
             .turn(replace("a.txt", "three", "3"))
             // Fails: there is no such text.
             .turn(replace("a.txt", "nowhere", "x"))
-            .turn(write("new.txt", "first\n"))
-            .turn(write("new.txt", "first\nsecond\n"))
+            .turn(write_file("new.txt", "first\n"))
+            .turn(write_file("new.txt", "first\nsecond\n"))
             .turn(Turn::say("Done."))
     };
     for version in versions() {
@@ -91,17 +87,16 @@ fn without_times(stats: &Value) -> Value {
 
 #[test]
 fn real_cli_runs_at_the_same_time_do_not_take_each_others_files_for_theirs() {
-    let shell = |command: &str| Turn::new().call("run_shell_command", json!({"command": command}));
-    let wait_for = |file: &str| shell(&format!("until [ -e {file} ]; do sleep 0.1; done"));
+    let wait_for = |file: &str| shell(format!("until [ -e {file} ]; do sleep 0.1; done"));
     let one = Scenario::new()
-        .turn(write("one.txt", "1\n"))
+        .turn(write_file("one.txt", "1\n"))
         .turn(wait_for("two.txt"))
         .turn(shell("echo 3 > three.txt"))
         .turn(wait_for("over"))
         .turn(Turn::say("Done."));
     let two = Scenario::new()
         .turn(wait_for("one.txt"))
-        .turn(write("two.txt", "2\n"))
+        .turn(write_file("two.txt", "2\n"))
         .turn(wait_for("three.txt"))
         .turn(Turn::say("Done."));
     let lab = Lab::real("neighbours", "0.61.0", one);

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::lab::Lab;
+use crate::lab::{Lab, write_file};
 use alhena::agent::hooks::{Hooks, Moment, Verdict};
 use alhena::scripted::{Scenario, Turn};
 use alhena::{Approval, Status, Trust};
@@ -23,122 +23,79 @@ fn request(lab: &Lab, hooks: Hooks) -> alhena::Request {
     lab.request("write").approval(Approval::Yolo).trust(Trust::Run).hooks(hooks)
 }
 
-/// Puts more into the user's settings.
-fn add_settings(lab: &Lab, more: serde_json::Value) {
-    let path = lab.home.gemini().join("settings.json");
-    let text = std::fs::read_to_string(&path).unwrap();
-    let mut settings: Map<_, _> = serde_json::from_str(&text).unwrap();
-    settings.extend(more.as_object().cloned().unwrap());
-    std::fs::write(path, json!(settings).to_string()).unwrap();
-}
-
-/// What the API got last.
-fn last_request(lab: &Lab) -> String {
-    lab.server.requests("lab").last().unwrap().raw_body.clone()
-}
-
 #[test]
-fn real_cli_a_denied_tool_never_runs_and_the_model_is_told_why() {
-    let lab = lab("deny");
+fn real_cli_hooks_deny_change_and_comment_tools_and_the_users_own_go_on_working_beside_them() {
+    let names = ["denied.txt", "changed.txt", "late.txt", "fails.txt"];
+    let write = |name: &str| write_file(name, "the model's\n");
+    let turns = names.map(write).into_iter().fold(Scenario::new(), Scenario::turn);
+    let lab = Lab::real("hooks", "0.61.0", turns.turn(Turn::say("Done.")));
+    let theirs = format!("touch {}; echo '{{}}'", lab.workspace().join("theirs").display());
+    let theirs = json!([{"hooks": [{"type": "command", "command": theirs}]}]);
+    lab.add_settings(json!({"hooks": {"BeforeTool": theirs}}));
     let asked = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&asked);
-    let hooks = Hooks::new([Moment::BeforeTool], move |asked| {
-        seen.lock().unwrap().push((asked.tool().to_owned(), asked.input().clone()));
-        Verdict::Deny("not on a Monday".to_owned())
-    });
-    let outcome = lab.run(request(&lab, hooks));
-    assert_eq!(outcome.status, Status::Success, "{:?}", outcome.failure);
-    assert!(!lab.workspace().join("n.txt").exists());
-    let expected = ("write_file".to_owned(), json!({"file_path": "n.txt", "content": "the model's\n"}));
-    assert_eq!(*asked.lock().unwrap(), [expected]);
-    assert!(last_request(&lab).contains("not on a Monday"));
-}
-
-#[test]
-fn real_cli_a_hook_replaces_the_arguments_of_a_tool() {
-    let lab = lab("change");
-    let hooks = Hooks::new([Moment::BeforeTool], |asked| {
-        let mut input: Map<_, _> = asked.input().as_object().cloned().unwrap_or_default();
-        input.insert("content".to_owned(), json!("ours\n"));
-        Verdict::Allow { input: Some(input), context: None }
-    });
-    let outcome = lab.run(request(&lab, hooks));
-    assert_eq!(outcome.status, Status::Success, "{:?}", outcome.failure);
-    assert_eq!(std::fs::read_to_string(lab.workspace().join("n.txt")).unwrap(), "ours\n");
-}
-
-#[test]
-fn real_cli_whoever_decides_too_late_or_fails_has_denied() {
-    for (name, late) in [("late", true), ("fails", false)] {
-        let lab = lab(name);
-        let hooks = Hooks::new([Moment::BeforeTool], move |_| match late {
-            true => {
-                std::thread::sleep(Duration::from_secs(30));
+    let hooks = Hooks::new([Moment::BeforeTool, Moment::AfterTool], move |asked| {
+        if asked.moment == Moment::AfterTool {
+            return Verdict::Allow { input: None, context: Some("The file is watched.".to_owned()) };
+        }
+        let input: Map<_, _> = asked.input().as_object().cloned().unwrap_or_default();
+        seen.lock().unwrap().push((asked.tool().to_owned(), json!(input)));
+        match input["file_path"].as_str() {
+            Some("denied.txt") => Verdict::Deny("not on a Monday".to_owned()),
+            Some("changed.txt") => {
+                let content = [("content".to_owned(), json!("ours\n"))];
+                Verdict::Allow { input: Some(input.into_iter().chain(content).collect()), context: None }
+            }
+            Some("late.txt") => {
+                std::thread::sleep(Duration::from_secs(60));
                 Verdict::GO_ON
             }
-            false => panic!("a bug of whoever decides"),
-        });
-        let outcome = lab.run(request(&lab, hooks.time_limit(Duration::from_millis(100))));
-        assert_eq!(outcome.status, Status::Success, "{:?}", outcome.failure);
-        assert!(!lab.workspace().join("n.txt").exists(), "{name}");
-    }
-}
-
-#[test]
-fn real_cli_what_a_hook_adds_after_a_tool_reaches_the_model() {
-    let lab = lab("after");
-    let hooks = Hooks::new([Moment::AfterTool], |_| Verdict::Allow {
-        input: None,
-        context: Some("The file is watched.".to_owned()),
+            _ => panic!("a bug of whoever decides"),
+        }
     });
-    let outcome = lab.run(request(&lab, hooks));
+    let outcome = lab.run(request(&lab, hooks.time_limit(Duration::from_secs(5))));
     assert_eq!(outcome.status, Status::Success, "{:?}", outcome.failure);
-    assert!(lab.workspace().join("n.txt").exists());
-    assert!(last_request(&lab).contains("The file is watched."));
-}
-
-#[test]
-fn real_cli_the_users_own_hooks_go_on_working_beside_ours() {
-    let lab = lab("both");
-    let settings = json!({"hooks": {"BeforeTool": [{"hooks": [
-        {"type": "command", "command": format!("touch {}; echo '{{}}'", lab.workspace().join("theirs").display())}
-    ]}]}});
-    add_settings(&lab, settings);
-    let outcome = lab.run(request(&lab, Hooks::new([Moment::BeforeTool], |_| Verdict::GO_ON)));
-    assert_eq!(outcome.status, Status::Success, "{:?}", outcome.failure);
-    assert!(lab.workspace().join("theirs").exists() && lab.workspace().join("n.txt").exists());
+    let input = |name: &str| json!({"file_path": name, "content": "the model's\n"});
+    let expected = names.map(|name| ("write_file".to_owned(), input(name)));
+    assert_eq!(*asked.lock().unwrap(), expected);
+    let written = names.map(|name| std::fs::read_to_string(lab.workspace().join(name)).ok());
+    assert_eq!(written, [None, Some("ours\n".to_owned()), None, None]);
+    let last = lab.last_request();
+    assert!(last.contains("not on a Monday") && last.contains("The file is watched."), "{last}");
+    let told = "A hook denied a call of write_file: not on a Monday".to_owned();
+    assert!(outcome.warnings.contains(&told), "{:?}", outcome.warnings);
+    assert!(lab.workspace().join("theirs").exists());
 }
 
 #[test]
 fn hooks_that_the_settings_switch_off_are_refused_before_the_start() {
     let lab = lab("off");
     let settings = json!({"hooksConfig": {"enabled": false}});
-    add_settings(&lab, settings);
+    lab.add_settings(settings);
     let hooks = Hooks::new([Moment::BeforeTool], |_| Verdict::GO_ON);
     let error = lab.gemini.run_in(request(&lab, hooks), &lab.env).unwrap_err();
     assert!(error.to_string().contains("switched off"), "{error}");
 }
 
 #[test]
-fn real_cli_a_command_decides_by_json() {
+fn real_cli_commands_deny_by_json_and_add_context_that_takes_nothing_away() {
     let lab = lab("command");
     let deny = r#"before-tool=grep -q n.txt && echo '{"decision":"deny","reason":"no n"}'"#;
-    let args = [
-        "--trust",
-        "--approval",
-        "yolo",
-        "-m",
-        "gemini-2.5-flash",
-        "--as",
-        "outcome",
-        "--hook",
-        deny,
-        "write",
-    ];
+    let adds = r#"before-model=echo '{"decision":"allow","context":"It is Tuesday."}'"#;
+    let fixed =
+        ["--trust", "--approval", "yolo", "-m", "gemini-2.5-flash", "--as", "outcome", "--max-calls", "5"];
+    let args = [&fixed[..], &["--hook", deny, "--hook", adds, "write"]].concat();
     let done = run_bounded(&mut lab.command(&args), Duration::from_secs(120)).unwrap();
     assert!(done.succeeded(), "{}", done.stderr_text());
     assert!(!lab.workspace().join("n.txt").exists());
-    assert!(last_request(&lab).contains("no n"));
+    for request in lab.server.requests("lab") {
+        assert_eq!(request.raw_body.matches("It is Tuesday.").count(), 1);
+    }
+    // The prompt, the call and what it was told are still there.
+    let last = lab.last_request();
+    for kept in ["</session_context>write\"", "\"functionCall\"", "\"functionResponse\"", "no n"] {
+        assert!(last.contains(kept), "{kept}");
+    }
 }
 
 #[test]
@@ -165,7 +122,7 @@ fn real_cli_a_run_that_a_hook_ends_is_no_success() {
         let failure = outcome.failure.as_ref().unwrap();
         assert_eq!(failure.message, "A hook ended the run: enough for today");
         assert_eq!(lab.workspace().join("n.txt").exists(), moment == Moment::AfterTool);
-        assert_eq!(lab.server.requests("lab").len(), usize::from(moment != Moment::BeforeModel));
+        assert_eq!(lab.calls(), usize::from(moment != Moment::BeforeModel));
     }
 }
 
@@ -185,46 +142,7 @@ fn real_cli_a_model_call_that_is_denied_later_is_no_success_either() {
         (Status::Cancelled, Some("A hook ended the run: once is enough")),
         "{outcome:?}"
     );
-    assert_eq!(lab.server.requests("lab").len(), 1);
-}
-
-#[test]
-fn real_cli_a_hundred_tools_have_a_hook_each_and_only_those_run_that_are_allowed() {
-    let turns = (0..25).map(|turn| {
-        let calls = (0..4).map(move |call| {
-            let n = turn * 4 + call;
-            ("write_file", json!({"file_path": format!("{n}.txt"), "content": format!("{n}\n")}))
-        });
-        Turn::new().calls(calls)
-    });
-    let scenario = turns.fold(Scenario::new(), Scenario::turn).turn(Turn::say("Done."));
-    let lab = Lab::real("hundred", "0.61.0", scenario);
-    let hooks = Hooks::new([Moment::BeforeTool], |asked| {
-        let n: u32 = asked.input()["content"].as_str().unwrap().trim().parse().unwrap();
-        if n.is_multiple_of(2) { Verdict::GO_ON } else { Verdict::Deny("odd".to_owned()) }
-    });
-    let outcome = lab.run(request(&lab, hooks));
-    assert_eq!(outcome.status, Status::Success, "{:?}", outcome.failure);
-    for n in 0..100 {
-        assert_eq!(lab.workspace().join(format!("{n}.txt")).exists(), n % 2 == 0, "{n}");
-    }
-}
-
-#[test]
-fn real_cli_a_command_that_crashes_or_decides_too_late_has_denied() {
-    // The start of a keeper and a shell counts: only what does not end by itself has a short limit.
-    for (hook, limit, told) in [
-        ("before-tool=kill -9 $$", "60s", "failed (signal: 9"),
-        ("before-tool=sleep 600", "5s", "did not decide within"),
-    ] {
-        let lab = lab("crash");
-        let args = ["--trust", "--approval", "yolo", "-m", "gemini-2.5-flash", "--hook-timeout", limit];
-        let args = [&args[..], &["--hook", hook, "write"]].concat();
-        let done = run_bounded(&mut lab.command(&args), Duration::from_secs(120)).unwrap();
-        assert!(done.succeeded(), "{}", done.stderr_text());
-        assert!(!lab.workspace().join("n.txt").exists(), "{hook}");
-        assert!(last_request(&lab).contains(told), "{hook}: {}", last_request(&lab));
-    }
+    assert_eq!(lab.calls(), 1);
 }
 
 fn before_model(context: &'static str) -> Hooks {
@@ -235,77 +153,50 @@ fn before_model(context: &'static str) -> Hooks {
 }
 
 #[test]
-fn real_cli_what_a_hook_adds_before_a_model_call_reaches_the_model_and_takes_nothing_away() {
-    let lab = lab("before model");
-    let outcome = lab.run(request(&lab, before_model("It is Monday.")).max_calls(5));
-    assert_eq!(outcome.status, Status::Success, "{:?}", outcome.failure);
-    assert!(lab.workspace().join("n.txt").exists());
-    for request in lab.server.requests("lab") {
-        assert_eq!(request.raw_body.matches("It is Monday.").count(), 1);
-    }
-    // The prompt, the call and its result are still there.
-    let last = last_request(&lab);
-    for kept in
-        ["</session_context>write\"", "\"functionCall\"", "\"functionResponse\"", "Successfully created"]
-    {
-        assert!(last.contains(kept), "{kept}");
-    }
-}
-
-#[test]
-fn real_cli_a_command_adds_context_before_a_model_call() {
-    let lab = lab("command context");
-    let hook = r#"before-model=echo '{"decision":"allow","context":"It is Tuesday."}'"#;
-    let args = [
-        "--trust",
-        "--approval",
-        "yolo",
-        "-m",
-        "gemini-2.5-flash",
-        "--as",
-        "outcome",
-        "--hook",
-        hook,
-        "write",
-    ];
-    let done = run_bounded(&mut lab.command(&args), Duration::from_secs(120)).unwrap();
-    assert!(done.succeeded(), "{}", done.stderr_text());
-    assert!(last_request(&lab).contains("It is Tuesday."));
-}
-
-#[test]
 fn real_cli_a_release_that_would_lose_calls_is_not_told_and_the_run_says_why() {
     let lab = Lab::real("old context", "0.38.2", writes());
     let outcome = lab.run(request(&lab, before_model("It is Monday.")));
     let failure = outcome.failure.as_ref().unwrap();
     assert_eq!(failure.kind, alhena::FailureKind::Config, "{failure:?}");
     assert!(failure.message.contains("0.42.0 can"), "{failure:?}");
-    assert_eq!(lab.server.requests("lab").len(), 0);
+    assert_eq!(lab.calls(), 0);
 }
 
+/// Many tools at once, each with a hook that does not decide as it should.
 #[test]
 fn real_cli_a_broken_hook_is_told_as_what_it_is_and_what_it_should_have_decided_is_denied() {
-    // Limits as above.
-    for (hook, limit, why) in [
-        ("false", 60, "the hook \"false\" failed (exit status: 1)"),
-        ("echo garbage", 60, "the hook \"echo garbage\" did not print"),
-        ("kill -9 $$", 60, "the hook \"kill -9 $$\" failed (signal: 9"),
-        ("no-such-program", 60, "the hook \"no-such-program\" failed (exit status: 127)"),
-        ("sleep 600", 5, "the hook \"sleep 600\" did not decide within 5 s"),
-    ] {
-        let lab = lab("broken");
-        let commands = vec![(Moment::BeforeTool, hook.to_owned())];
-        let outcome = lab.run(request(&lab, Hooks::of_commands(commands, Duration::from_secs(limit))));
-        assert!(!lab.workspace().join("n.txt").exists(), "{hook}");
-        let told = outcome.warnings.iter().find(|warning| warning.contains(why));
-        let told = told.unwrap_or_else(|| panic!("{hook}: {:?}", outcome.warnings));
-        assert!(told.starts_with("A call of write_file was denied, because nobody decided: "), "{told}");
-        assert!(
-            !outcome.warnings.iter().any(|warning| warning.contains("by policy")),
-            "{:?}",
-            outcome.warnings
-        );
+    let whys = [
+        "failed (exit status: 1)",
+        "did not print",
+        "failed (signal: 9",
+        "failed (exit status: 127)",
+        "did not decide within 20 s",
+    ];
+    let hook = "case $(cat) in *0.txt*) exit 1;; *1.txt*) echo garbage;; *2.txt*) kill -9 $$;; \
+        *3.txt*) no-such-program;; *4.txt*) sleep 600;; *) echo '{\"decision\":\"allow\"}';; esac";
+    let write =
+        |number: usize| ("write_file", json!({"file_path": format!("{number}.txt"), "content": "x\n"}));
+    // Where several are asked about at once, each is decided by itself.
+    let scenario = Scenario::new()
+        .turn(Turn::new().calls((0..whys.len()).map(write)))
+        .turn(Turn::new().calls([5, 6, 7, 8].map(write)))
+        .turn(Turn::say("Done."));
+    let lab = Lab::real("broken", "0.61.0", scenario);
+    let commands = vec![(Moment::BeforeTool, hook.to_owned())];
+    // The start of a keeper and a shell counts: the limit is for what does not end by itself.
+    let outcome = lab.run(request(&lab, Hooks::of_commands(commands, Duration::from_secs(20))));
+    for number in 0..9 {
+        let exists = lab.workspace().join(format!("{number}.txt")).exists();
+        assert_eq!(exists, number >= whys.len(), "{number} {:?}", outcome.warnings);
     }
+    let told = lab.server.requests("lab")[1].raw_body.clone();
+    for why in whys {
+        let start = "A call of write_file was denied, because nobody decided: the hook \"case $(cat)";
+        let is_told = |warning: &&String| warning.starts_with(start) && warning.contains(why);
+        assert!(outcome.warnings.iter().any(|warning| is_told(&warning)), "{why}: {:?}", outcome.warnings);
+        assert!(told.contains(why), "{why}: {told}");
+    }
+    assert!(!outcome.warnings.iter().any(|warning| warning.contains("by policy")), "{:?}", outcome.warnings);
 }
 
 #[test]
@@ -316,22 +207,13 @@ fn real_cli_a_broken_hook_before_a_model_call_fails_the_run_and_behind_a_tool_ke
     let failure = outcome.failure.as_ref().unwrap();
     assert_eq!((failure.kind, outcome.exit_status()), (alhena::FailureKind::Config, 1), "{failure:?}");
     assert!(failure.message.contains("the hook \"false\" failed") && failure.hint.contains("Mend the hook"));
-    assert_eq!(lab.server.requests("lab").len(), 0);
+    assert_eq!(lab.calls(), 0);
 
     let lab = self::lab("broken behind");
     let outcome = lab.run(request(&lab, broken(Moment::AfterTool)));
     let told =
         "What write_file gave was kept from the model, because nobody decided: the hook \"false\" failed";
     assert!(outcome.warnings.iter().any(|warning| warning.starts_with(told)), "{:?}", outcome.warnings);
-}
-
-#[test]
-fn real_cli_who_denies_on_purpose_is_told_as_a_hook_and_not_as_a_policy() {
-    let lab = lab("on purpose");
-    let hooks = Hooks::new([Moment::BeforeTool], |_| Verdict::Deny("not on a Monday".to_owned()));
-    let outcome = lab.run(request(&lab, hooks));
-    let told = "A hook denied a call of write_file: not on a Monday".to_owned();
-    assert!(outcome.warnings.contains(&told), "{:?}", outcome.warnings);
 }
 
 /// Puts a `bash` before the real one that is killed when it gets a hook's command with this word, and this in its question.
@@ -425,7 +307,7 @@ fn real_cli_a_hook_that_is_killed_while_it_asks_has_denied() {
         failure.message.contains("nobody decided: the hook before a model call was ended"),
         "{failure:?}"
     );
-    assert_eq!(lab.server.requests("lab").len(), 1);
+    assert_eq!(lab.calls(), 1);
 }
 
 #[test]
@@ -477,13 +359,13 @@ fn real_cli_every_tool_that_was_allowed_is_found_among_the_decisions() {
     let server =
         json!({"echo": {"command": "node", "args": ["-e", crate::lab::SHOUTING_SERVER], "trust": true}});
     let scenario = Scenario::new()
-        .turn(Turn::new().call("write_file", json!({"file_path": "n.txt", "content": "x\n"})))
+        .turn(write_file("n.txt", "x\n"))
         .turn(Turn::new().calls(calls))
         .turn(Turn::new().call("mcp_echo_shout", json!({"word": "hi", "wait_for_previous": true})))
         .turn(Turn::say("Done."));
     for version in ["0.61.0", "0.45.2", "0.38.2"] {
         let lab = Lab::real("found", version, scenario.clone());
-        add_settings(&lab, json!({"mcpServers": server}));
+        lab.add_settings(json!({"mcpServers": server}));
         let outcome = lab.run(request(&lab, Hooks::new(Moment::ALL, |_| Verdict::GO_ON)));
         assert_eq!(outcome.status, Status::Success, "{version} {:?}", outcome.failure);
     }

@@ -1,13 +1,10 @@
 //! What the CLI's stream drops, and a run of Alhena has all the same.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use crate::lab::Lab;
+use crate::lab::{Lab, shell};
 use alhena::agent::Transport;
 use alhena::model::{Change, FileChange, Source, Usage};
-use alhena::scripted::{After, Scenario, Turn};
-use alhena::{Approval, EventKind, FailureKind, Resume, Status};
+use alhena::scripted::{Scenario, Turn};
+use alhena::{Approval, EventKind, FailureKind, Status};
 use alhena_testbed::versions;
 use serde_json::json;
 
@@ -70,6 +67,18 @@ fn real_cli_thoughts_diffs_contents_and_exit_codes_are_recovered() {
             })
             .collect();
         assert_eq!(thoughts, ["Plan", "Run"], "{version}");
+        if version == "0.61.0" {
+            // A thought is out before the tool that follows it has finished.
+            let position = |wanted: &dyn Fn(&EventKind) -> bool| {
+                events.iter().position(|event| wanted(&event.kind)).unwrap()
+            };
+            let thought =
+                position(&|kind| matches!(kind, EventKind::Thinking { subject, .. } if subject == "Run"));
+            let result = position(
+                &|kind| matches!(kind, EventKind::ToolResult { name, .. } if name == "run_shell_command"),
+            );
+            assert!(thought < result);
+        }
         assert!(outcome.usage.all.thoughts > 0);
         let per_message = events
             .iter()
@@ -79,21 +88,8 @@ fn real_cli_thoughts_diffs_contents_and_exit_codes_are_recovered() {
 }
 
 #[test]
-fn real_cli_a_thought_is_out_before_the_tool_that_follows_it_has_finished() {
-    let lab = Lab::real("live", "0.61.0", rich());
-    std::fs::write(lab.workspace().join("a.txt"), "old line\n").unwrap();
-    let (events, _) = lab.run_with_events(lab.request("go").approval(Approval::Yolo));
-    let position =
-        |wanted: &dyn Fn(&EventKind) -> bool| events.iter().position(|event| wanted(&event.kind)).unwrap();
-    let thought = position(&|kind| matches!(kind, EventKind::Thinking { subject, .. } if subject == "Run"));
-    let result =
-        position(&|kind| matches!(kind, EventKind::ToolResult { name, .. } if name == "run_shell_command"));
-    assert!(thought < result);
-}
-
-#[test]
 fn real_cli_an_answer_that_was_cut_off_is_a_failure_with_its_reason_and_its_text() {
-    for reason in ["MAX_TOKENS", "SAFETY", "RECITATION", "OTHER"] {
+    for reason in ["MAX_TOKENS", "OTHER"] {
         let lab = Lab::real(
             "cut off",
             "0.61.0",
@@ -160,95 +156,9 @@ fn real_cli_usage_events_add_up_to_the_outcome_with_a_router_and_a_sub_agent() {
 }
 
 #[test]
-fn real_cli_text_is_not_repeated_after_a_retry_in_mid_stream() {
-    let scenario = Scenario::new()
-        .turn(Turn::new().text("Half an ans").without_finish())
-        .turn(Turn::say("Half an answer, whole."));
-    let lab = Lab::real("retry", "0.61.0", scenario);
-    let outcome = lab.run(lab.request("tell"));
-    assert_eq!(outcome.status, Status::Success, "{:?}", outcome.failure);
-    assert_eq!(outcome.text.all(), "Half an answer, whole.");
-}
-
-#[test]
-fn real_cli_20_runs_at_8_at_a_time_in_one_directory_are_complete_and_resumable() {
-    let scenario = Scenario::new()
-        .turn(Turn::new().thought("Plan", "think").text("Working. ").calls([
-            ("write_file", json!({"file_path": "shared.txt", "content": "x\n"})),
-            ("run_shell_command", json!({"command": "exit 7"})),
-        ]))
-        .turn(Turn::say("Done."))
-        .after(After::Repeat);
-    let lab = Arc::new(Lab::real("parallel", "0.61.0", scenario));
-    let url = lab.env.get("GOOGLE_GEMINI_BASE_URL").unwrap().to_string_lossy().into_owned();
-    let numbers = Arc::new(std::sync::Mutex::new(0..20));
-    let threads: Vec<_> = (0..8)
-        .map(|_| {
-            let (lab, numbers, url) = (lab.clone(), numbers.clone(), url.clone());
-            std::thread::spawn(move || {
-                let mut ids = Vec::new();
-                loop {
-                    let Some(number) = numbers.lock().unwrap().next() else { return ids };
-                    // Each run has its own turns.
-                    let mut request = lab.request(&format!("run {number}")).approval(Approval::Yolo);
-                    request = request.env("GOOGLE_GEMINI_BASE_URL", format!("{url}/run-{number}"));
-                    request.first_event_timeout = Some(Duration::from_secs(180));
-                    let (events, outcome) = lab.run_with_events(request);
-                    assert_eq!(outcome.status, Status::Success, "{:?}", outcome.failure);
-                    assert!(outcome.text.all().ends_with("Done."));
-                    assert_eq!(
-                        outcome.commands[0].exit_code,
-                        Some(7),
-                        "run {number}: {:?}",
-                        outcome.warnings
-                    );
-                    assert!(
-                        outcome.files.iter().any(|file| file.claimed && file.diff.is_some()),
-                        "run {number}"
-                    );
-                    assert!(
-                        events.iter().any(|event| matches!(event.kind, EventKind::Thinking { .. })),
-                        "run {number}"
-                    );
-                    ids.push(outcome.session_id.clone().unwrap());
-                }
-            })
-        })
-        .collect();
-    let ids: Vec<String> = threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect();
-    assert_eq!(ids.len(), 20);
-    for id in ids.iter().step_by(7) {
-        let outcome = lab.run(lab.request("again").approval(Approval::Yolo).resume(Resume::Id(id.clone())));
-        assert_eq!(
-            (outcome.status, outcome.session_id.as_ref()),
-            (Status::Success, Some(id)),
-            "{:?}",
-            outcome.failure
-        );
-    }
-    let chats: Vec<_> = std::fs::read_dir(lab.home.gemini().join("tmp"))
-        .unwrap()
-        .flatten()
-        .map(|entry| entry.path().join("chats"))
-        .collect();
-    let names: Vec<String> = chats
-        .iter()
-        .filter_map(|dir| std::fs::read_dir(dir).ok())
-        .flat_map(|entries| entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()))
-        .collect();
-    for id in &ids {
-        let short: String = id.chars().take(8).collect();
-        assert!(names.iter().any(|name| name.contains(&short)), "{id} is not in {names:?}");
-    }
-}
-
-#[test]
 fn real_cli_without_a_session_file_the_stream_alone_still_works() {
     let scenario = Scenario::new()
-        .turn(Turn::new().call(
-            "run_shell_command",
-            json!({"command": "rm -rf \"$GEMINI_CLI_HOME\"/.gemini/tmp/*/chats; echo gone"}),
-        ))
+        .turn(shell("rm -rf \"$GEMINI_CLI_HOME\"/.gemini/tmp/*/chats; echo gone"))
         .turn(Turn::say("Still here."));
     let lab = Lab::real("deleted", "0.61.0", scenario);
     let outcome = lab.run(lab.request("go").approval(Approval::Yolo));

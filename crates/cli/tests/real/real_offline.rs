@@ -32,10 +32,10 @@ fn left_behind(desk: &Desk) -> Vec<u32> {
 }
 
 #[test]
-fn real_cli_the_tour_writes_the_file_and_says_that_the_model_is_scripted() {
+fn real_cli_the_tour_writes_the_file_says_that_the_model_is_scripted_and_plays_back_in_every_form() {
     let _watchdog = Watchdog::new("tour", Duration::from_secs(300));
     let (desk, gemini) = desk();
-    let seen = run(&desk, &gemini, &["--offline", PROMPT]);
+    let seen = run(&desk, &gemini, &["--offline", "--record", "rec", PROMPT]);
     assert_eq!(seen.code(), Some(0), "{seen}");
     assert!(seen.stderr.contains(NOTICE), "{seen}");
     assert!(seen.stdout.contains("haiku.txt"), "{seen}");
@@ -44,22 +44,14 @@ fn real_cli_the_tour_writes_the_file_and_says_that_the_model_is_scripted() {
     assert_eq!(left_behind(&desk), [0_u32; 0]);
     // Nothing of the user's was needed or touched.
     assert!(!desk.home().join(".gemini").exists());
-}
+    assert_eq!(desk.alhena(&["parse", "rec", "--as", "text"]).stdout, seen.stdout);
 
-#[test]
-fn real_cli_pretty_shows_a_thought_a_command_the_file_and_a_summary() {
-    let _watchdog = Watchdog::new("pretty", Duration::from_secs(300));
-    let (desk, gemini) = desk();
-    let seen = run(&desk, &gemini, &["--offline", "--as", "pretty", PROMPT]);
-    assert_eq!(seen.code(), Some(0), "{seen}");
+    let seen = desk.alhena(&["parse", "rec", "--as", "pretty"]);
     let shown =
         |line: &str| assert!(seen.stdout.lines().any(|shown| shown.starts_with(line)), "{line}\n{seen}");
-    shown("∴ ");
-    shown("✓ write haiku.txt");
-    shown("✓ $ ");
-    shown("  + haiku.txt");
-    shown("done ");
-    shown("  session ");
+    for line in ["∴ ", "✓ write haiku.txt", "✓ $ ", "  + haiku.txt", "done ", "  session "] {
+        shown(line);
+    }
     let summary = seen.stdout.lines().find(|line| line.starts_with("done ")).unwrap();
     assert!(summary.contains(" tokens (") && summary.contains(" tool calls"), "{summary}");
     assert!(seen.stdout.contains(&format!("! {NOTICE}")), "{seen}");
@@ -116,74 +108,37 @@ fn real_cli_data_views_agree_with_each_other_and_with_the_recording() {
 }
 
 #[test]
-fn real_cli_live_views_print_what_playing_back_prints() {
+fn real_cli_a_live_view_prints_what_playing_back_prints() {
     let _watchdog = Watchdog::new("live", Duration::from_secs(300));
     let (desk, gemini) = desk();
     desk.write(
         "hi.json",
         r#"{"turns": [{"steps": [{"thought": "**Greet**\nShort."}, {"text": "Hello "}, {"text": "you."}]}]}"#,
     );
-    for view in ["text", "outcome", "stream-json", "json"] {
-        let dir = format!("rec-{view}");
-        let live = run(&desk, &gemini, &["--offline=hi.json", "--as", view, "--record", &dir, "hi"]);
-        assert_eq!(live.code(), Some(0), "{live}");
-        assert!(live.stderr.contains(NOTICE), "{live}");
-        assert_eq!(live.stdout, desk.alhena(&["parse", &dir, "--as", view]).stdout, "{view}");
-    }
-    assert_eq!(desk.alhena(&["parse", "rec-text", "--as", "text"]).stdout, "Hello you.\n");
-}
-
-/// A run that would never end, stopped by a signal as soon as this text has come.
-fn stopped(name: &str, scenario: &str, sign: &str, with: Signal) -> (Desk, Transcript) {
-    let (desk, gemini) = desk();
-    desk.write("scenario.json", scenario);
-    let args =
-        ["run", "--gemini", &gemini, "--offline=scenario.json", "--as", "events", "--record", "rec", "go"];
-    let mut started = Started::new(&desk, desk.command(&args), b"");
-    assert!(
-        Deadline::after(LIMIT).wait_until(|| started.so_far().contains(sign)),
-        "{name}: {}",
-        started.so_far()
-    );
-    signal(started.child.id(), with);
-    let seen = started.finish(&desk, &args, LIMIT);
-    (desk, seen)
+    let live = run(&desk, &gemini, &["--offline=hi.json", "--as", "json", "--record", "rec", "hi"]);
+    assert_eq!(live.code(), Some(0), "{live}");
+    assert_eq!(live.stdout, desk.alhena(&["parse", "rec", "--as", "json"]).stdout);
+    assert_eq!(desk.alhena(&["parse", "rec", "--as", "text"]).stdout, "Hello you.\n");
 }
 
 #[test]
 fn real_cli_a_signal_during_the_answer_cancels_the_run_and_leaves_nothing() {
     let _watchdog = Watchdog::new("signals", Duration::from_secs(300));
-    let scenario = r#"{"turns": [{"steps": [{"text": "one "}, {"hang": true}]}]}"#;
-    for with in [Signal::INT, Signal::TERM] {
-        let (desk, seen) = stopped("answer", scenario, "\"delta\":\"one \"", with);
-        assert_eq!(seen.code(), Some(130), "{seen}");
-        let outcome = seen.json_lines().last().unwrap()["outcome"].clone();
-        assert_eq!(
-            [&outcome["status"], &outcome["failure"]["kind"]],
-            [&json!("cancelled"), &json!("cancelled")]
-        );
-        assert_eq!(outcome["text"], json!("one "));
-        assert_eq!(left_behind(&desk), [0_u32; 0]);
-        let played = desk.alhena(&["parse", "rec"]);
-        assert_eq!((played.code(), played.json()), (Some(130), outcome));
-    }
-}
-
-#[test]
-fn real_cli_a_signal_during_a_shell_command_ends_the_command_too() {
-    let _watchdog = Watchdog::new("shell", Duration::from_secs(300));
-    let scenario = r#"{"turns": [{"steps": [{"call": {"name": "run_shell_command", "args": {"command": "touch begun; sleep 300"}}}]}]}"#;
-    for with in [Signal::INT, Signal::TERM] {
-        let (desk, gemini) = desk();
-        desk.write("scenario.json", scenario);
-        let args = ["run", "--gemini", &gemini, "--offline=scenario.json", "--as", "outcome", "go"];
-        let started = Started::new(&desk, desk.command(&args), b"");
-        let begun = desk.work().join("begun");
-        assert!(Deadline::after(LIMIT).wait_until(|| begun.exists()));
-        assert_ne!(left_behind(&desk), [0_u32; 0]);
-        signal(started.child.id(), with);
-        let seen = started.finish(&desk, &args, LIMIT);
-        assert_eq!((seen.code(), &seen.json()["status"]), (Some(130), &json!("cancelled")), "{seen}");
-        assert_eq!(left_behind(&desk), [0_u32; 0]);
-    }
+    let (desk, gemini) = desk();
+    desk.write("scenario.json", r#"{"turns": [{"steps": [{"text": "one "}, {"hang": true}]}]}"#);
+    let args =
+        ["run", "--gemini", &gemini, "--offline=scenario.json", "--as", "events", "--record", "rec", "go"];
+    let mut started = Started::new(&desk, desk.command(&args), b"");
+    let begun = || started.so_far().contains("\"delta\":\"one \"");
+    assert!(Deadline::after(LIMIT).wait_until(begun), "{}", started.so_far());
+    signal(started.child.id(), Signal::INT);
+    let seen = started.finish(&desk, &args, LIMIT);
+    assert_eq!(seen.code(), Some(130), "{seen}");
+    let outcome = seen.json_lines().last().unwrap()["outcome"].clone();
+    let told = [&outcome["status"], &outcome["failure"]["kind"]];
+    assert_eq!(told, [&json!("cancelled"), &json!("cancelled")]);
+    assert_eq!(outcome["text"], json!("one "));
+    assert_eq!(left_behind(&desk), [0_u32; 0]);
+    let played = desk.alhena(&["parse", "rec"]);
+    assert_eq!((played.code(), played.json()), (Some(130), outcome));
 }

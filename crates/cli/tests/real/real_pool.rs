@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use crate::lab::Lab;
 use alhena::scripted::{RecordedRequest, Scenario, Turn};
 use alhena::{Outcome, Pool, PoolOptions, Request, Run};
-use alhena_testbed::{Deadline, processes_with_env};
+use alhena_testbed::Deadline;
 
 const VERSION: &str = "0.61.0";
 
@@ -47,7 +47,7 @@ fn answer(lab: &Lab, pool: &Pool, request: Request) -> String {
 
 /// The CLIs of the lab, each one process. What one of them is about to start looks like it for a moment, and is none.
 fn agents(lab: &Lab) -> Vec<u32> {
-    let all = processes_with_env(&home_of(lab)).into_iter();
+    let all = lab.processes().into_iter();
     let agents: Vec<u32> = all
         .filter(|pid| {
             let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
@@ -64,18 +64,9 @@ fn parent(pid: u32) -> Option<u32> {
     stat.rsplit(')').next()?.split_whitespace().nth(1)?.parse().ok()
 }
 
-fn home_of(lab: &Lab) -> String {
-    format!("ALHENA_HOME={}", lab.home.path().join("alhena").display())
-}
-
 /// Neither a process nor a directory.
 fn nothing_is_left(lab: &Lab) {
-    let deadline = Deadline::after(Duration::from_secs(30));
-    assert!(
-        deadline.wait_until(|| processes_with_env(&home_of(lab)).is_empty()),
-        "{:?}",
-        processes_with_env(&home_of(lab))
-    );
+    lab.no_process_is_left();
     let left = || -> Vec<PathBuf> {
         ["alhena/state/runs", "alhena/state/homes"]
             .iter()

@@ -126,10 +126,7 @@ fn real_cli_what_is_piped_in_and_instructions_in_a_file_reach_the_model() {
 #[test]
 fn real_cli_settings_that_keep_it_from_asking_are_named_by_key() {
     let lab = Lab::real("wrong settings", "0.61.0", Scenario::new().turn(Turn::say("Fine.")));
-    let path = lab.home.gemini().join("settings.json");
-    let mut settings: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
-    settings["general"] = json!({"maxAttempts": "many"});
-    std::fs::write(&path, settings.to_string()).unwrap();
+    lab.add_settings(json!({"general": {"maxAttempts": "many"}}));
     let outcome = lab.run(lab.request("hello"));
     let failure = outcome.failure.as_ref().unwrap();
     assert_eq!(failure.kind, alhena::FailureKind::Config, "{failure:?}");

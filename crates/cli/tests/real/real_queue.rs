@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::fleet::{Flags, Fleet, LONG, through_chaos};
+use crate::lab::write_file;
 use alhena::scripted::{RecordedRequest, Scenario, Server, Turn};
 use alhena_testbed::nats::{NatsServer, cluster};
 use alhena_testbed::{PrivateHome, RealCli, Trust};
@@ -76,13 +77,7 @@ fn real_cli_every_job_has_one_result_whoever_is_killed() {
 /// What a folder brings along is no word of the worker's owner, even below a folder that Gemini CLI trusts on that machine.
 #[test]
 fn real_cli_settings_of_a_folder_that_travelled_start_nothing_on_a_worker() {
-    let write = || {
-        Scenario::new()
-            .turn(
-                Turn::new().call("write_file", json!({"file_path": "made.txt", "content": "by the model\n"})),
-            )
-            .turn(Turn::say("done"))
-    };
+    let write = || Scenario::new().turn(write_file("made.txt", "by the model\n")).turn(Turn::say("done"));
     let real = real("settings", vec![NatsServer::alone().unwrap()], LONG * 3, write());
     let fleet = &real.fleet;
     let trusted = json!({"/": "TRUST_FOLDER"});

@@ -32,15 +32,6 @@ fn request(lab: &Lab) -> Request {
     lab.request("How many?").schema(schema())
 }
 
-/// How often the model was asked.
-fn calls(lab: &Lab) -> usize {
-    lab.server.requests("lab").len()
-}
-
-fn last_request(lab: &Lab) -> String {
-    lab.server.requests("lab").last().unwrap().raw_body.clone()
-}
-
 /// What the API was told of the tool.
 fn declared(lab: &Lab) -> Value {
     let body = lab.server.requests("lab").first().unwrap().body.clone();
@@ -60,7 +51,7 @@ fn real_cli_a_valid_answer_ends_the_run_without_another_word_of_the_model() {
     let recording = lab.home.path().join("recording");
     let (events, outcome) = lab.run_with_events(request(&lab).record(&recording));
     succeeded(&outcome, &json!({"n": 3}));
-    assert_eq!(calls(&lab), 1);
+    assert_eq!(lab.calls(), 1);
     assert_eq!(warnings(&outcome), [""; 0]);
     let ok: Vec<bool> = events
         .iter()
@@ -73,7 +64,7 @@ fn real_cli_a_valid_answer_ends_the_run_without_another_word_of_the_model() {
     // The model was told of the tool, and what it takes.
     let wrapped = &declared(&lab)["parametersJsonSchema"]["properties"]["result"];
     assert_eq!(*wrapped, schema());
-    assert!(last_request(&lab).contains("by calling the tool `mcp_answer_submit_result`"));
+    assert!(lab.last_request().contains("by calling the tool `mcp_answer_submit_result`"));
     // A recording has it all.
     let mut parse = std::process::Command::new(ALHENA);
     parse.args(["parse", "--as", "outcome"]).arg(&recording);
@@ -93,8 +84,8 @@ fn real_cli_what_is_wrong_goes_back_into_the_session_until_it_is_mended() {
     let lab = lab("repair", turns);
     let (events, outcome) = lab.run_with_events(request(&lab));
     succeeded(&outcome, &json!({"n": 3}));
-    assert_eq!(calls(&lab), 3);
-    let told = last_request(&lab);
+    assert_eq!(lab.calls(), 3);
+    let told = lab.last_request();
     for wrong in [r#"/n: \\\"three\\\" is not of type"#, r#"/n: true is not of type"#] {
         assert!(told.contains(wrong), "{wrong}\n{told}");
     }
@@ -120,7 +111,7 @@ fn real_cli_without_a_valid_answer_the_run_fails_with_exit_code_8() {
     assert!(failure.message.contains("in 2 tries"), "{}", failure.message);
     assert!(failure.errors.iter().any(|error| error.contains("\"n\" is a required property")), "{failure:?}");
     assert_eq!(failure.answer.as_deref(), Some(r#"{"result":{"m":1}}"#));
-    assert_eq!(calls(&lab), 2);
+    assert_eq!(lab.calls(), 2);
 }
 
 #[test]
@@ -132,7 +123,7 @@ fn real_cli_an_answer_in_text_counts_and_is_all_that_is_printed() {
     let done = run_bounded(&mut lab.command(&args), Duration::from_secs(120)).unwrap();
     assert!(done.succeeded(), "{}", done.stderr_text());
     assert_eq!(String::from_utf8_lossy(&done.stdout), "{\n  \"n\": 7\n}\n");
-    assert_eq!(calls(&lab), 1);
+    assert_eq!(lab.calls(), 1);
 }
 
 #[test]
@@ -140,8 +131,8 @@ fn real_cli_in_plan_mode_the_answer_is_text() {
     let lab = lab("plan", [Turn::say("Four."), Turn::say("{\"n\": 4}")]);
     let outcome = lab.run(request(&lab).approval(Approval::Plan));
     succeeded(&outcome, &json!({"n": 4}));
-    assert_eq!(calls(&lab), 2);
-    assert!(last_request(&lab).contains("there is no JSON in the answer"));
+    assert_eq!(lab.calls(), 2);
+    assert!(lab.last_request().contains("there is no JSON in the answer"));
 }
 
 #[test]
@@ -149,12 +140,9 @@ fn real_cli_of_two_answers_at_once_the_first_that_is_valid_counts() {
     let both = |first: Value, second: Value| {
         Turn::new().calls([(TOOL, json!({"result": first})), (TOOL, json!({"result": second}))])
     };
-    let first = lab("twice", [both(json!({"n": 1}), json!({"n": 2})), Turn::say("never asked for")]);
-    succeeded(&first.run(request(&first)), &json!({"n": 1}));
-    assert_eq!(calls(&first), 1);
     let second = lab("second", [both(json!({"n": "1"}), json!({"n": 2})), Turn::say("never asked for")]);
     succeeded(&second.run(request(&second)), &json!({"n": 2}));
-    assert_eq!(calls(&second), 1);
+    assert_eq!(second.calls(), 1);
 }
 
 /// Everything that schemas have, and much of it.
@@ -199,13 +187,13 @@ fn real_cli_rich_schemas_arrive_and_hostile_answers_do_no_harm() {
     let lab = lab("rich", turns);
     let outcome = lab.run(lab.request("?").schema(rich()).schema_attempts(6));
     succeeded(&outcome, &good);
-    assert_eq!(calls(&lab), 7);
+    assert_eq!(lab.calls(), 7);
     // Nothing of it was lost on its way to the API.
     let mut expected = rich();
     let definitions = expected.as_object_mut().unwrap().shift_remove("$defs").unwrap();
     let declared = &declared(&lab)["parametersJsonSchema"];
     assert_eq!((&declared["$defs"], &declared["properties"]["result"]), (&definitions, &expected));
-    let told = last_request(&lab);
+    let told = lab.last_request();
     for wrong in [
         "/when: ",
         "/tree/kids/0/kids/0: ",
@@ -234,7 +222,11 @@ fn what_cannot_be_kept_is_refused_before_anything_starts() {
         assert_eq!(done.status.code(), Some(2), "{args:?} {}", done.stderr_text());
         assert!(done.stderr_text().contains(why), "{args:?} {}", done.stderr_text());
     }
-    assert_eq!(calls(&lab), 0);
+    assert_eq!(lab.calls(), 0);
+    let old = Lab::real("old", "0.38.2", Scenario::new());
+    let request = request(&old).transport(alhena::agent::Transport::Acp);
+    let error = old.gemini.run_in(request, &old.env).unwrap_err();
+    assert!(error.to_string().contains("0.38.2"), "{error}");
 }
 
 /// Somebody's proxy is not asked for what is on this machine, and somebody's list of servers does not keep ours out.
@@ -243,12 +235,8 @@ fn real_cli_neither_a_proxy_nor_a_list_of_servers_is_in_the_way() {
     let mut lab = lab("proxy", [submits(json!({"n": 3})), Turn::say("never asked for")]);
     let api = lab.server.address().to_string();
     lab.env.set("HTTP_PROXY", format!("http://{api}"));
-    let settings = lab.home.gemini().join("settings.json");
-    let mut object: Map<String, Value> =
-        serde_json::from_str(&std::fs::read_to_string(&settings).unwrap()).unwrap();
-    object.insert("mcp".to_owned(), json!({"allowed": ["theirs"]}));
-    object.insert("mcpServers".to_owned(), json!({"answer": {"command": "false"}}));
-    std::fs::write(settings, json!(object).to_string()).unwrap();
+    let servers = json!({"answer": {"command": "false"}});
+    lab.add_settings(json!({"mcp": {"allowed": ["theirs"]}, "mcpServers": servers}));
     let outcome = lab.run(request(&lab));
     // Their server has our name, so the tool is called otherwise; the model of this test does not know, and nor does it matter:
     // it is told what there is.
@@ -259,13 +247,10 @@ fn real_cli_neither_a_proxy_nor_a_list_of_servers_is_in_the_way() {
 
 #[test]
 fn real_cli_a_loop_that_keeps_the_model_from_an_answer_is_told_as_the_reason() {
-    for transport in [alhena::agent::Transport::Headless, alhena::agent::Transport::Acp] {
-        let looping = Turn::new().call("glob", json!({"pattern": "same.txt"})).always();
-        let lab = lab(&format!("loop {transport:?}"), [looping]);
-        let outcome = lab.run(request(&lab).transport(transport));
-        let failure = outcome.failure.as_ref().unwrap();
-        assert_eq!((failure.kind, outcome.exit_status()), (FailureKind::Schema, 8), "{failure:?}");
-        assert!(failure.message.contains("went in a loop"), "{transport:?}: {failure:?}");
-        assert!(outcome.data.is_none());
-    }
+    let lab = lab("loop", [Turn::new().call("glob", json!({"pattern": "same.txt"})).always()]);
+    let outcome = lab.run(request(&lab));
+    let failure = outcome.failure.as_ref().unwrap();
+    assert_eq!((failure.kind, outcome.exit_status()), (FailureKind::Schema, 8), "{failure:?}");
+    assert!(failure.message.contains("went in a loop"), "{failure:?}");
+    assert!(outcome.data.is_none());
 }

@@ -1,6 +1,6 @@
 //! `alhena serve` on the real CLI, against the scripted API.
 
-use crate::lab::Lab;
+use crate::lab::{Lab, shell, write_file};
 use crate::serve_client::Served;
 use alhena::scripted::{After, Scenario, Turn};
 use alhena_testbed::{Deadline, processes_with_env};
@@ -83,12 +83,7 @@ fn a_run_goes_from_its_start_to_its_end_and_is_found_in_sessions_and_usage() {
     for by in ["day", "model", "folder"] {
         let told = served.get(&format!("/v1/usage?by={by}"));
         let name = if by == "folder" { "project" } else { by };
-        let command = std::process::Command::new(crate::lab::ALHENA)
-            .args(["sessions", "usage", "--json", "--by", name])
-            .env_clear()
-            .envs(lab.env.iter())
-            .output()
-            .unwrap();
+        let command = lab.alhena(&["sessions", "usage", "--json", "--by", name]).output().unwrap();
         let mut wanted = serde_json::from_slice::<Value>(&command.stdout).unwrap();
         wanted["by"] = json!(by);
         assert_eq!(told, wanted);
@@ -103,9 +98,7 @@ fn a_run_goes_from_its_start_to_its_end_and_is_found_in_sessions_and_usage() {
 
 #[test]
 fn a_run_that_is_cancelled_during_a_shell_command_leaves_nothing() {
-    let scenario = Scenario::new()
-        .turn(Turn::new().call("run_shell_command", json!({"command": "echo begun > begun.txt; sleep 61.7"})))
-        .after(After::Repeat);
+    let scenario = Scenario::new().turn(shell("echo begun > begun.txt; sleep 61.7")).after(After::Repeat);
     let lab = Lab::real("serve-cancel", VERSION, scenario);
     let served = serve(&lab, &[]);
     let id = served.run(&json!({"prompt": "go", "model": MODEL, "approval": "yolo"}));
@@ -123,8 +116,8 @@ fn a_run_that_is_cancelled_during_a_shell_command_leaves_nothing() {
 #[test]
 fn in_a_conversation_one_tool_is_allowed_and_another_rejected() {
     let scenario = Scenario::new()
-        .turn(Turn::new().call("write_file", json!({"file_path": "yes.txt", "content": "yes\n"})))
-        .turn(Turn::new().call("run_shell_command", json!({"command": "echo no > no.txt"})))
+        .turn(write_file("yes.txt", "yes\n"))
+        .turn(shell("echo no > no.txt"))
         .turn(Turn::say("One of them."))
         .turn(Turn::say("And again."))
         .after(After::Repeat);
@@ -196,37 +189,19 @@ fn in_a_conversation_one_tool_is_allowed_and_another_rejected() {
 }
 
 #[test]
-fn an_agent_in_a_terminal_is_seen_sent_to_and_ended() {
-    let lab = Lab::real(
-        "serve-terminal",
-        VERSION,
-        Scenario::new().turn(Turn::say("Heard you.")).after(After::Repeat),
-    );
-    let (served, _tmux) = fixer(&lab);
-    let listed = served.get("/v1/terminals")["terminals"][0].clone();
-    assert_eq!((listed["name"].as_str(), listed["dir"].as_str()), (Some("fixer"), lab.workspace().to_str()));
-    assert_eq!(served.get("/v1/now")["items"][0]["kind"], "terminal");
-    served.until("/v1/terminals/fixer", |told| told["status"] == "idle");
-    let sent = served.post("/v1/terminals/fixer/send", &json!({"text": "Do you hear me?"}));
-    assert_eq!(sent.status, 200, "{}", sent.body);
-    served.until("/v1/terminals/fixer", |told| told["status"] == "completed");
-    assert!(served.get("/v1/terminals/fixer/screen")["text"].as_str().unwrap().contains("Heard you."));
-    let unasked = served.post("/v1/terminals/fixer/answer", &json!({"answer": "1"}));
-    assert!(matches!(unasked.status, 400 | 409), "{}", unasked.body);
-    assert_eq!(served.ask("GET", "/v1/terminals/nobody", "").status, 404);
-    assert_eq!(served.ask("POST", "/v1/terminals/fixer/exit", "").status, 200);
-    assert_eq!(served.get("/v1/terminals")["terminals"], json!([]));
-}
-
-#[test]
-fn an_answer_to_a_question_that_was_seen_is_given_to_no_other() {
-    let write =
-        |name: &str| Turn::new().call("run_shell_command", json!({"command": format!("touch {name}")}));
+fn an_agent_in_a_terminal_is_seen_sent_to_and_ended_and_an_answer_is_given_to_its_question_alone() {
+    let write = |name: &str| shell(format!("touch {name}"));
     let scenario =
         Scenario::new().turn(write("one.txt")).turn(write("two.txt")).turn(Turn::say("Both are there."));
     let lab = Lab::real("serve-question", VERSION, scenario);
-    let (served, _tmux) = fixer(&lab);
+    let (served, _tmux) = fixer_with(&lab, &[]);
+    let listed = served.get("/v1/terminals")["terminals"][0].clone();
+    assert_eq!((listed["name"].as_str(), listed["dir"].as_str()), (Some("fixer"), lab.workspace().to_str()));
+    assert_eq!(served.get("/v1/now")["items"][0]["kind"], "terminal");
+    assert_eq!(served.ask("GET", "/v1/terminals/nobody", "").status, 404);
     served.until("/v1/terminals/fixer", |told| told["status"] == "idle");
+    let unasked = served.post("/v1/terminals/fixer/answer", &json!({"answer": "1"}));
+    assert!(matches!(unasked.status, 400 | 409), "{}", unasked.body);
     let sent = served.post("/v1/terminals/fixer/send", &json!({"text": "Make two files"}));
     assert_eq!(sent.status, 200, "{}", sent.body);
     // A dialog that is being drawn is another one a moment later.
@@ -257,15 +232,16 @@ fn an_answer_to_a_question_that_was_seen_is_given_to_no_other() {
     assert_eq!(answer(&second).status, 200);
     served.until("/v1/terminals/fixer", |told| told["status"] == "completed");
     assert!(lab.workspace().join("two.txt").exists());
+    assert!(served.get("/v1/terminals/fixer/screen")["text"].as_str().unwrap().contains("Both are there."));
     assert_eq!(answer(&json!({"question": "What?"})).status, 409);
     assert_eq!(served.ask("POST", "/v1/terminals/fixer/exit", "").status, 200);
+    assert_eq!(served.get("/v1/terminals")["terminals"], json!([]));
 }
 
 #[test]
 fn a_terminal_is_not_used_above_the_limit_whatever_its_keyboard_or_an_answer_says() {
-    let write = |name: &str| Turn::new().call("write_file", json!({"file_path": name, "content": "x\n"}));
-    let touch =
-        |name: &str| Turn::new().call("run_shell_command", json!({"command": format!("touch {name}")}));
+    let write = |name: &str| write_file(name, "x\n");
+    let touch = |name: &str| shell(format!("touch {name}"));
     let scenario = Scenario::new()
         .turn(write("edit.txt"))
         .turn(touch("command.txt"))
@@ -362,12 +338,7 @@ impl Drop for Tmux {
     }
 }
 
-/// A server, and an agent in a terminal with the name `fixer`.
-fn fixer(lab: &Lab) -> (Served, Tmux) {
-    fixer_with(lab, &[])
-}
-
-/// The same with more arguments for the server.
+/// A server with these arguments, and an agent in a terminal with the name `fixer`.
 fn fixer_with(lab: &Lab, args: &[&str]) -> (Served, Tmux) {
     let tmux = alhena_testbed::tools::tmux().unwrap();
     let mut env = lab.env.clone();

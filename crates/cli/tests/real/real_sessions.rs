@@ -10,17 +10,14 @@ mod repaired;
 mod retries;
 mod stopped;
 
-use std::process::Command;
 use std::time::Duration;
 
-use crate::lab::{ALHENA, Lab};
+use crate::lab::Lab;
 use alhena_testbed::{Finished, run_bounded};
 
 /// `alhena ...` as a person would type it in the workspace of a lab.
 fn alhena(lab: &Lab, args: &[&str]) -> Finished {
-    let mut command = Command::new(ALHENA);
-    command.env_clear().envs(lab.env.iter()).current_dir(lab.workspace()).args(args);
-    run_bounded(&mut command, Duration::from_secs(120)).unwrap()
+    run_bounded(&mut lab.alhena(args), Duration::from_secs(120)).unwrap()
 }
 
 /// The same, which has to succeed; what it printed.

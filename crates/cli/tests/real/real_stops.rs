@@ -34,26 +34,6 @@ fn nothing_left(lab: &Lab) {
 }
 
 #[test]
-fn real_cli_stopped_during_text_says_so_and_ends_in_order() {
-    for version in versions() {
-        let scenario =
-            Scenario::new().turn(Turn::new().text("one ").sleep(Duration::from_secs(60)).text("two"));
-        let lab = Lab::real("text", &version, scenario);
-        let mut run = lab.start(lab.request("go"));
-        while let Some(event) = run.next_blocking() {
-            if matches!(event.kind, EventKind::Text { .. }) {
-                run.stop();
-                break;
-            }
-        }
-        let outcome = run.outcome_blocking();
-        assert_eq!(outcome.status, Status::Cancelled, "{version}");
-        assert_eq!(outcome.text.all(), "one ");
-        nothing_left(&lab);
-    }
-}
-
-#[test]
 fn real_cli_stopped_during_a_shell_command_leaves_no_command_running() {
     for version in versions() {
         let lab = Lab::real("shell", &version, long());
@@ -74,10 +54,10 @@ fn real_cli_stopped_during_a_shell_command_leaves_no_command_running() {
 }
 
 #[test]
-fn real_cli_stopped_at_20_random_moments_leaves_nothing_and_lies_never() {
-    let mut moments = (0..20u64).map(|number| Duration::from_millis(150 + number * 7919 % 6000));
-    for (number, way) in [0, 1, 2, 3].into_iter().cycle().take(20).enumerate() {
-        let moment = moments.next().unwrap();
+fn real_cli_stopped_at_random_moments_leaves_nothing_and_lies_never() {
+    // Each way early, and when the command runs.
+    let moments = [150, 700, 1200, 400, 5300, 4600, 6100, 3900].map(Duration::from_millis);
+    for (number, (moment, way)) in moments.into_iter().zip([0, 1, 2, 3].into_iter().cycle()).enumerate() {
         let lab = Lab::real("random", "0.61.0", long());
         let request = lab.request("go").approval(Approval::Yolo);
         let context = format!("run {number} after {moment:?}");

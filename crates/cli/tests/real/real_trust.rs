@@ -186,7 +186,7 @@ fn nothing_of_a_hostile_folder_runs_by_looking_at_it() {
 fn nothing_of_a_hostile_folder_runs_in_a_run_with_trust() {
     let repository = Repository::new("trust-running");
     let options = ["--trust", "--approval", "yolo", "--model", "gemini-2.5-flash", "hello"];
-    for view in ["outcome", "aiwf", "agent-cli-sdk", "openase", "promptfoo", "stream-json"] {
+    for view in ["outcome", "openase"] {
         let done = repository.nothing_runs(&[&["run", "--as", view][..], &options].concat(), 0);
         if view == "outcome" {
             let outcome: serde_json::Value = serde_json::from_str(&done.stdout_text()).unwrap();
@@ -217,10 +217,7 @@ fn nothing_of_a_hostile_folder_runs_in_a_later_session_of_a_warm_agent() {
 #[test]
 fn nothing_of_a_hostile_folder_runs_in_the_drop_in() {
     let repository = Repository::new("trust-dropin");
-    let ask = ["-y", "-m", "gemini-2.5-flash", "-p", "hello"];
-    for format in ["text", "json", "stream-json"] {
-        repository.nothing_runs(&[&["gemini", "-o", format][..], &ask].concat(), 0);
-    }
+    repository.nothing_runs(&["gemini", "-o", "json", "-y", "-m", "gemini-2.5-flash", "-p", "hello"], 0);
     repository.nothing_runs(&["gemini", "--version"], 0);
     repository.nothing_runs(&["gemini", "--list-sessions"], 0);
 }

@@ -1,7 +1,6 @@
 //! The same scenario headless and over ACP: equal messages, files, commands and usage.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use alhena::agent::home::McpServer;
 use alhena::agent::{Item, Transport, recording};
@@ -120,71 +119,52 @@ fn call(name: &str, args: Value) -> Scenario {
 }
 
 #[test]
-fn real_cli_text_and_thoughts_are_equal() {
-    let scenario = || {
-        Scenario::new().turn(Turn::new().thought("Plan", "think").text("Hello ").text("there 🌍.\n\n- one\n"))
+fn real_cli_text_thoughts_and_tools_are_equal() {
+    let shell = |command: &str| ("run_shell_command", json!({"command": command}));
+    let replace = |old: &str| {
+        (
+            "replace",
+            json!({"file_path": "a.txt", "old_string": old, "new_string": "gamma", "instruction": "change"}),
+        )
     };
-    let learned = equal("text", scenario, |lab| lab.request("Say hi"));
-    assert_eq!(learned.status, Status::Success);
-}
-
-#[test]
-fn real_cli_what_the_router_takes_is_equal() {
-    let scenario = || Scenario::new().turn(Turn::say("Hi."));
-    let learned = equal("router", scenario, |lab| lab.request("Say hi").model("auto"));
-    assert_eq!(learned.models.len(), 2, "{:?}", learned.usage);
-}
-
-#[test]
-fn real_cli_reading_and_searching_are_equal() {
-    for (name, args) in [
+    let write = |content: &str| ("write_file", json!({"file_path": "n.txt", "content": content}));
+    let delegate = json!({"agent_name": "generalist", "prompt": "Find main"});
+    let calls = [
         ("read_file", json!({"file_path": "a.txt"})),
         ("list_directory", json!({"dir_path": "."})),
         ("glob", json!({"pattern": "*.txt"})),
         ("grep_search", json!({"pattern": "beta"})),
         ("read_file", json!({"file_path": "not-there.txt"})),
-    ] {
-        equal(name, || call(name, args.clone()), yolo);
-    }
-}
-
-#[test]
-fn real_cli_commands_that_work_and_that_fail_are_equal() {
-    for command in ["echo out; touch made", "echo bad >&2; exit 3", "true", "kill -9 $$"] {
-        equal(command, || call("run_shell_command", json!({"command": command})), yolo);
-    }
-}
-
-#[test]
-fn real_cli_writes_and_edits_are_equal() {
+        shell("echo out; touch made"),
+        shell("echo bad >&2; exit 3"),
+        shell("true"),
+        shell("kill -9 $$"),
+        write("one\n"),
+        replace("beta"),
+        replace("nowhere"),
+        write("two\n"),
+        ("mcp_echo_shout", json!({"word": "hey"})),
+        ("invoke_agent", delegate),
+        shell("touch by-another"),
+        ("complete_task", json!({"result": {"response": "It is in main.py"}})),
+    ];
     let scenario = || {
-        Scenario::new()
-            .turn(Turn::new().call("write_file", json!({"file_path": "n.txt", "content": "one\n"})))
-            .turn(Turn::new().call(
-                "replace",
-                json!({"file_path": "a.txt", "old_string": "beta", "new_string": "gamma", "instruction": "change"}),
-            ))
-            .turn(Turn::new().call("write_file", json!({"file_path": "n.txt", "content": "two\n"})))
-            .turn(Turn::say("Done."))
+        let both = [("read_file", json!({"file_path": "a.txt"})), shell("echo two")];
+        let scenario = Scenario::new().turn(
+            Turn::new().thought("Plan", "think").text("Hello ").text("there 🌍.\n\n- one\n").calls(both),
+        );
+        let calls = calls.iter().map(|(name, args)| Turn::new().text("Now. ").call(*name, args.clone()));
+        calls.fold(scenario, Scenario::turn).turn(Turn::say("Done."))
     };
-    let learned = equal("edits", scenario, |lab| yolo(lab).approval(Approval::AutoEdit));
-    assert_eq!(learned.files.as_array().unwrap().len(), 2, "{:?}", learned.files);
-}
-
-#[test]
-fn real_cli_an_edit_that_fails_and_two_calls_at_once_are_equal() {
-    let miss =
-        json!({"file_path": "a.txt", "old_string": "nowhere", "new_string": "x", "instruction": "change"});
-    equal("miss", || call("replace", miss.clone()), yolo);
-    let two = || {
-        Scenario::new()
-            .turn(Turn::new().calls([
-                ("read_file", json!({"file_path": "a.txt"})),
-                ("run_shell_command", json!({"command": "echo two"})),
-            ]))
-            .turn(Turn::say("Done."))
-    };
-    equal("two", two, yolo);
+    let learned = equal("tools", scenario, |lab| {
+        let script = lab.home.write("server.js", crate::lab::SHOUTING_SERVER).unwrap();
+        yolo(lab).mcp_server(McpServer::process("echo", "node", [script.to_str().unwrap()]))
+    });
+    assert_eq!(learned.status, Status::Success);
+    let claimed = learned.files.as_array().unwrap().iter().filter(|file| file["claimed"] == true);
+    assert_eq!(claimed.count(), 2, "{:?}", learned.files);
+    // Those of the sub-agent are its own.
+    assert_eq!(learned.tool_calls, 17);
 }
 
 #[test]
@@ -227,99 +207,32 @@ fn real_cli_a_build_file_is_refused_headless_with_the_way_that_can_and_edited_ov
     assert_eq!(done.warnings, Vec::<String>::new());
 }
 
+/// Headless they are in `real_run`.
 #[test]
-fn real_cli_a_sub_agents_work_is_equal() {
-    let scenario = || {
-        Scenario::new()
-            .turn(
-                Turn::new()
-                    .thought("Plan", "Let another look.")
-                    .text("Delegating. ")
-                    .call("invoke_agent", json!({"agent_name": "generalist", "prompt": "Find main"})),
-            )
-            .turn(Turn::new().call("run_shell_command", json!({"command": "touch by-another"})))
-            .turn(Turn::new().call("complete_task", json!({"result": {"response": "It is in main.py"}})))
-            .turn(Turn::say("The agent found it."))
-    };
-    equal("sub-agent", scenario, yolo);
-}
-
-#[test]
-fn real_cli_an_api_error_and_an_answer_that_is_cut_off_are_equal() {
-    let refused = || {
-        let error = json!({"code": 400, "message": "It said no.", "status": "INVALID_ARGUMENT"});
-        Scenario::new().turn(Turn::error(400, error)).after(After::Repeat)
-    };
-    equal("refused", refused, |lab| lab.request("go").max_attempts(1));
-    let cut = || Scenario::new().turn(Turn::new().text("partial").finish("MAX_TOKENS"));
-    let learned = equal("cut off", cut, |lab| lab.request("go"));
-    assert_eq!(learned.failure, Some((FailureKind::InvalidResponse, None)));
-    assert_eq!(learned.finish_reason.as_deref(), Some("MAX_TOKENS"));
-}
-
-#[test]
-fn real_cli_a_loop_that_the_cli_stops_and_a_limit_of_turns_are_told_apart_and_equal() {
-    let looping = || {
+fn real_cli_a_loop_that_the_cli_stops_and_a_limit_of_turns_are_told_apart_over_acp() {
+    let learn = |limit: Option<u32>| {
         let call = Turn::new().call("list_directory", json!({"dir_path": "."}));
-        Scenario::new().turn(call).after(After::Repeat)
+        let lab = lab("loop", Scenario::new().turn(call).after(After::Repeat));
+        learn(&lab, Transport::Acp, limit.into_iter().fold(yolo(&lab), Request::max_turns)).0
     };
-    // What is left of the call at which it was stopped differs: it is announced headless, and never over ACP.
-    let learn = |transport: Transport, limit: Option<u32>| {
-        let lab = lab(&format!("loop {transport:?}"), looping());
-        let request = limit.into_iter().fold(yolo(&lab), Request::max_turns);
-        let (learned, _) = learn(&lab, transport, request);
-        (learned.status, learned.failure, learned.warnings, learned.text)
-    };
-    let stopped = learn(Transport::Acp, None);
-    assert_eq!(
-        (stopped.0, &stopped.2[..]),
-        (Status::Success, &["Loop detected, stopping execution".to_owned()][..])
-    );
-    assert_eq!(learn(Transport::Headless, None), stopped);
-    let limited = learn(Transport::Acp, Some(2));
-    assert_eq!(limited.1, Some((FailureKind::TurnLimit, None)));
-    assert_eq!(learn(Transport::Headless, Some(2)), limited);
+    let stopped = learn(None);
+    let warning = "Loop detected, stopping execution".to_owned();
+    assert_eq!((stopped.status, &stopped.warnings[..]), (Status::Success, &[warning][..]));
+    assert_eq!(learn(Some(2)).failure, Some((FailureKind::TurnLimit, None)));
 }
 
+/// Headless it is in `real_offline`.
 #[test]
-fn real_cli_a_run_that_is_stopped_is_equal() {
-    let learn = |transport: Transport| {
-        let lab =
-            lab(&format!("stopped {transport:?}"), Scenario::new().turn(Turn::new().text("part ").hang()));
-        let mut run = lab.start(lab.request("go").transport(transport));
-        while let Some(event) = run.next_blocking() {
-            if matches!(event.kind, EventKind::Text { .. }) {
-                break;
-            }
+fn real_cli_a_run_over_acp_that_is_stopped_has_the_text_so_far() {
+    let lab = lab("stopped", Scenario::new().turn(Turn::new().text("part ").hang()));
+    let mut run = lab.start(lab.request("go").transport(Transport::Acp));
+    while let Some(event) = run.next_blocking() {
+        if matches!(event.kind, EventKind::Text { .. }) {
+            break;
         }
-        run.stop();
-        let outcome = run.outcome_blocking();
-        (outcome.status, outcome.text.all().to_owned(), outcome.failure.as_ref().map(|failure| failure.kind))
-    };
-    assert_eq!(learn(Transport::Headless), learn(Transport::Acp));
-}
-
-#[test]
-fn real_cli_a_tool_of_an_mcp_server_is_equal() {
-    let scenario = || {
-        Scenario::new()
-            .turn(Turn::new().call("mcp_echo_shout", json!({"word": "hey"})))
-            .turn(Turn::say("It shouted."))
-    };
-    equal("mcp", scenario, |lab| {
-        let script = lab.home.write("server.js", crate::lab::SHOUTING_SERVER).unwrap();
-        yolo(lab).mcp_server(McpServer::process("echo", "node", [script.to_str().unwrap()]))
-    });
-}
-
-#[test]
-fn real_cli_a_time_limit_is_equal() {
-    let learn = |transport: Transport| {
-        let lab =
-            lab(&format!("timeout {transport:?}"), Scenario::new().turn(Turn::new().text("part ").hang()));
-        // The start of the CLI counts.
-        let outcome = lab.run(lab.request("go").transport(transport).timeout(Duration::from_secs(30)));
-        (outcome.status, outcome.text.all().to_owned(), outcome.failure.as_ref().map(|failure| failure.kind))
-    };
-    assert_eq!(learn(Transport::Headless), learn(Transport::Acp));
+    }
+    run.stop();
+    let outcome = run.outcome_blocking();
+    assert_eq!((outcome.status, outcome.text.all()), (Status::Cancelled, "part "));
+    assert_eq!(outcome.failure.as_ref().map(|failure| failure.kind), Some(FailureKind::Cancelled));
 }

@@ -2,7 +2,7 @@
 
 use alhena::agent::rules::{Decision, Rules};
 use alhena::scripted::{Scenario, Turn};
-use alhena::{Approval, Status};
+use alhena::{Approval, EventKind, Status};
 use serde_json::{Value, json};
 
 use super::{converse, follow, lab, nobody};
@@ -102,11 +102,9 @@ fn real_cli_nothing_poses_as_a_tool_of_a_trusted_server() {
     let lab = lab("posing", scenario);
     let script = lab.home.path().join("echo.js");
     std::fs::write(&script, crate::lab::SHOUTING_SERVER).unwrap();
-    let settings = lab.home.gemini().join("settings.json");
-    let mut object: Value = serde_json::from_str(&std::fs::read_to_string(&settings).unwrap()).unwrap();
-    object["mcpServers"]["echo"] = json!({"command": "node", "args": [script], "trust": true});
-    object["mcpServers"]["evil"] = json!({"command": "node", "args": [script]});
-    std::fs::write(settings, object.to_string()).unwrap();
+    let trusted = json!({"command": "node", "args": [script], "trust": true});
+    let evil = json!({"command": "node", "args": [script]});
+    lab.add_settings(json!({"mcpServers": {"echo": trusted, "evil": evil}}));
     let denied = ["shell(rm *)", "mcp(echo/never)"];
     let mut talk = converse(&lab, lab.request("").rules(rules(Decision::Deny, &denied)));
     let mut asked = Vec::new();
@@ -118,7 +116,7 @@ fn real_cli_nothing_poses_as_a_tool_of_a_trusted_server() {
     // The command has a comment, and is denied without a question.
     assert_eq!(asked, ["mcp_evil_shout"]);
     assert!(!lab.workspace().join("M").exists());
-    let told = lab.server.requests("lab").last().unwrap().raw_body.clone();
+    let told = lab.last_request();
     assert!(told.contains("HEARD") && told.contains("LONGLONG") && !told.contains("POSED"), "{told}");
 }
 
@@ -128,12 +126,19 @@ fn real_cli_underscores_in_the_id_of_a_call_do_not_evade_a_rule_by_name() {
     let scenario = json!({"turns": [
         call("write_file", json!({"file_path": "M", "content": "x"}), "a__b"),
         call("run_shell_command", json!({"command": "touch M"}), "x__mcp_echo_shout__1"),
+        call("write_file", json!({"file_path": "M", "content": "x"}), "8f2b0"),
+        call("run_shell_command", json!({"command": "touch M"}), "call_7"),
         {"steps": [{"text": "Done."}]},
     ]});
     let lab = lab("ids", Scenario::from_json(&scenario.to_string()).unwrap());
     let denied = rules(Decision::Deny, &["write_file", "run_shell_command"]);
     let mut talk = converse(&lab, lab.request("").approval(Approval::Yolo).rules(denied));
-    let (_, outcome) = follow(talk.prompt("go").unwrap(), nobody);
+    let (events, outcome) = follow(talk.prompt("go").unwrap(), nobody);
     assert_eq!(outcome.status, Status::Success, "{:?}", outcome.failure);
     assert!(!lab.workspace().join("M").exists());
+    let names = events.iter().filter_map(|event| match &event.kind {
+        EventKind::ToolCall { name, .. } => Some(name.as_str()),
+        _ => None,
+    });
+    assert_eq!(names.collect::<Vec<_>>(), ["write_file", "run_shell_command"].repeat(2));
 }

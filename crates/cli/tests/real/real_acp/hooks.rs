@@ -11,10 +11,10 @@ use alhena_testbed::run_bounded;
 use serde_json::{Map, Value, json};
 
 use super::{converse, follow, lab, nobody};
-use crate::lab::Lab;
+use crate::lab::{Lab, shell, write_file};
 
 fn writes(content: &str) -> Turn {
-    Turn::new().call("write_file", json!({"file_path": "n.txt", "content": content}))
+    write_file("n.txt", content)
 }
 
 fn one_write() -> Scenario {
@@ -27,11 +27,6 @@ fn request(lab: &Lab, hooks: Hooks) -> Request {
 
 fn written(lab: &Lab) -> Option<String> {
     std::fs::read_to_string(lab.workspace().join("n.txt")).ok()
-}
-
-/// What the API got last.
-fn last_request(lab: &Lab) -> String {
-    lab.server.requests("lab").last().unwrap().raw_body.clone()
 }
 
 fn succeeded(outcome: &Outcome) {
@@ -50,26 +45,33 @@ fn watching(moments: &[Moment], seen: &Seen) -> Hooks {
 }
 
 #[test]
-fn real_cli_a_denied_tool_never_runs_over_acp_and_the_model_is_told_why() {
-    let lab = lab("deny", one_write());
+fn real_cli_a_tool_that_is_denied_or_that_nobody_decides_about_never_runs_over_acp() {
+    let write = |name: &str| write_file(name, "x\n");
+    let names = ["denied.txt", "late.txt", "fails.txt"];
+    let turns = names.map(write).into_iter().fold(Scenario::new(), Scenario::turn);
+    let lab = lab("deny", turns.turn(Turn::say("Done.")));
     let asked = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&asked);
     let hooks = Hooks::new([Moment::BeforeTool], move |asked| {
-        seen.lock().unwrap().push((
-            asked.tool().to_owned(),
-            asked.input().clone(),
-            asked.told["cwd"].clone(),
-        ));
-        Verdict::Deny("not on a Monday".to_owned())
+        let told = (asked.tool().to_owned(), asked.input().clone(), asked.told["cwd"].clone());
+        seen.lock().unwrap().push(told);
+        match asked.input()["file_path"].as_str() {
+            Some("denied.txt") => Verdict::Deny("not on a Monday".to_owned()),
+            Some("late.txt") => {
+                std::thread::sleep(Duration::from_secs(60));
+                Verdict::GO_ON
+            }
+            _ => panic!("a bug of whoever decides"),
+        }
     });
-    let outcome = lab.run(request(&lab, hooks));
-    succeeded(&outcome);
-    assert_eq!(written(&lab), None);
+    succeeded(&lab.run(request(&lab, hooks.time_limit(Duration::from_secs(3)))));
+    assert!(names.iter().all(|name| !lab.workspace().join(name).exists()));
     // The arguments are whole, as the model gave them.
-    let input = json!({"file_path": "n.txt", "content": "the model's\n"});
     let dir = json!(lab.workspace().canonicalize().unwrap());
-    assert_eq!(*asked.lock().unwrap(), [("write_file".to_owned(), input, dir)]);
-    assert!(last_request(&lab).contains("not on a Monday"));
+    let expected = names
+        .map(|name| ("write_file".to_owned(), json!({"file_path": name, "content": "x\n"}), dir.clone()));
+    assert_eq!(*asked.lock().unwrap(), expected);
+    assert!(lab.last_request().contains("not on a Monday"));
 }
 
 #[test]
@@ -92,23 +94,6 @@ fn real_cli_other_arguments_are_told_to_the_model_and_its_own_never_count() {
     assert_eq!((written(&lab).as_deref(), *asked.lock().unwrap()), (Some("ours\n"), 1));
     let told = lab.server.requests("lab")[1].raw_body.clone();
     assert!(told.contains("Call write_file again with exactly these"), "{told}");
-}
-
-#[test]
-fn real_cli_whoever_decides_too_late_or_fails_has_denied_over_acp() {
-    for (name, late) in [("late", true), ("fails", false)] {
-        let lab = lab(name, one_write());
-        let hooks = Hooks::new([Moment::BeforeTool], move |_| match late {
-            true => {
-                std::thread::sleep(Duration::from_secs(30));
-                Verdict::GO_ON
-            }
-            false => panic!("a bug of whoever decides"),
-        });
-        let outcome = lab.run(request(&lab, hooks.time_limit(Duration::from_millis(100))));
-        succeeded(&outcome);
-        assert_eq!(written(&lab), None, "{name}");
-    }
 }
 
 #[test]
@@ -147,18 +132,21 @@ fn real_cli_what_is_added_after_a_tool_reaches_the_model_over_acp_until_the_turn
 
 #[test]
 fn real_cli_a_turn_that_a_hook_ends_is_no_success_and_the_next_one_can_be() {
-    for moment in Moment::ALL {
-        let scenario = match moment {
-            Moment::BeforeModel => Scenario::new().turn(Turn::say("Done.")),
-            _ => one_write(),
-        };
-        let lab = lab(moment.name(), scenario);
-        let first = Arc::new(Mutex::new(true));
-        let hooks = Hooks::new([moment], move |_| match std::mem::take(&mut *first.lock().unwrap()) {
-            true => Verdict::Stop("enough for today".to_owned()),
-            false => Verdict::GO_ON,
-        });
-        let mut talk = converse(&lab, request(&lab, hooks));
+    let write = |name: &str| write_file(name, "x\n");
+    let scenario =
+        Scenario::new().turn(write("before.txt")).turn(write("after.txt")).turn(Turn::say("Done."));
+    let lab = lab("ends", scenario);
+    let ends_at = Arc::new(Mutex::new(None));
+    let ends = Arc::clone(&ends_at);
+    let hooks = Hooks::new(Moment::ALL, move |asked| match *ends.lock().unwrap() == Some(asked.moment) {
+        true => Verdict::Stop("enough for today".to_owned()),
+        false => Verdict::GO_ON,
+    });
+    let mut talk = converse(&lab, request(&lab, hooks));
+    // The last of them lets its tool run.
+    let moments = [Moment::BeforeModel, Moment::BeforeTool, Moment::AfterTool];
+    for (calls, moment) in moments.into_iter().enumerate() {
+        *ends_at.lock().unwrap() = Some(moment);
         let (_, outcome) = follow(talk.prompt("go").unwrap(), nobody);
         let failure = outcome.failure.as_ref().unwrap();
         assert_eq!(
@@ -166,16 +154,17 @@ fn real_cli_a_turn_that_a_hook_ends_is_no_success_and_the_next_one_can_be() {
             (Status::Cancelled, "A hook ended the run: enough for today"),
             "{moment:?}"
         );
-        assert_eq!(written(&lab).is_some(), moment == Moment::AfterTool);
-        assert_eq!(lab.server.requests("lab").len(), usize::from(moment != Moment::BeforeModel));
-        let (_, outcome) = follow(talk.prompt("more").unwrap(), nobody);
-        succeeded(&outcome);
+        assert_eq!(lab.calls(), calls, "{moment:?}");
+        assert!(!lab.workspace().join("before.txt").exists());
+        assert_eq!(lab.workspace().join("after.txt").exists(), moment == Moment::AfterTool);
     }
+    *ends_at.lock().unwrap() = None;
+    let (_, outcome) = follow(talk.prompt("more").unwrap(), nobody);
+    succeeded(&outcome);
 }
 
 #[test]
-fn real_cli_hooks_decide_first_then_rules_then_the_mode_then_a_person() {
-    let shell = |command: &str| Turn::new().call("run_shell_command", json!({ "command": command }));
+fn real_cli_hooks_decide_first_then_rules_then_the_mode_then_a_person_and_the_users_own_go_on_working() {
     let scenario = Scenario::new()
         .turn(Turn::new().call("read_file", json!({"file_path": "a.txt"})))
         .turn(shell("cat a.txt"))
@@ -184,6 +173,9 @@ fn real_cli_hooks_decide_first_then_rules_then_the_mode_then_a_person() {
         .turn(Turn::say("Done."));
     let lab = lab("order", scenario);
     std::fs::write(lab.workspace().join("a.txt"), "ALPHA").unwrap();
+    let theirs = format!("touch {}; echo '{{}}'", lab.workspace().join("theirs").display());
+    let theirs = json!([{"hooks": [{"type": "command", "command": theirs}]}]);
+    lab.add_settings(json!({"hooks": {"BeforeModel": theirs}}));
     let seen = Seen::default();
     let mut request = request(&lab, watching(&[Moment::BeforeTool], &seen)).approval(Approval::Default);
     request.rules.add(alhena::agent::rules::Decision::Deny, "shell(touch ruled)").unwrap();
@@ -202,26 +194,27 @@ fn real_cli_hooks_decide_first_then_rules_then_the_mode_then_a_person() {
         [json!({"file_path": "a.txt"}), json!({"command": "cat a.txt"}), json!({"command": "touch asked"})]
     );
     assert!(lab.workspace().join("asked").exists() && !lab.workspace().join("ruled").exists());
+    assert!(lab.workspace().join("theirs").exists());
     assert!(talk.set_mode(Approval::Plan).is_err());
 }
 
 #[test]
-fn real_cli_a_hundred_tools_have_a_hook_each_and_each_sees_its_own_arguments() {
-    let turns = (0..25).map(|turn| {
+fn real_cli_many_tools_have_a_hook_each_and_each_sees_its_own_arguments() {
+    let turns = (0..10).map(|turn| {
         let calls = (0..4).map(move |call| {
             let n = turn * 4 + call;
             ("write_file", json!({"file_path": format!("{n}.txt"), "content": format!("{n}\n")}))
         });
         Turn::new().calls(calls)
     });
-    let lab = lab("hundred", turns.fold(Scenario::new(), Scenario::turn).turn(Turn::say("Done.")));
+    let lab = lab("many", turns.fold(Scenario::new(), Scenario::turn).turn(Turn::say("Done.")));
     let hooks = Hooks::new([Moment::BeforeTool], |asked| {
         let n: u32 = asked.input()["content"].as_str().unwrap().trim().parse().unwrap();
         if n.is_multiple_of(2) { Verdict::GO_ON } else { Verdict::Deny("odd".to_owned()) }
     });
     let outcome = lab.run(request(&lab, hooks));
     succeeded(&outcome);
-    for n in 0..100 {
+    for n in 0..40 {
         assert_eq!(lab.workspace().join(format!("{n}.txt")).exists(), n % 2 == 0, "{n}");
     }
 }
@@ -243,19 +236,6 @@ fn real_cli_a_tool_that_begins_without_a_question_ends_the_turn_and_is_ended_wit
 }
 
 #[test]
-fn real_cli_the_users_own_hooks_go_on_working_over_acp() {
-    let lab = lab("both", one_write());
-    let path = lab.home.gemini().join("settings.json");
-    let mut settings: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
-    let theirs = format!("touch {}; echo '{{}}'", lab.workspace().join("theirs").display());
-    settings["hooks"] = json!({"BeforeModel": [{"hooks": [{"type": "command", "command": theirs}]}]});
-    std::fs::write(path, settings.to_string()).unwrap();
-    let outcome = lab.run(request(&lab, watching(&Moment::ALL, &Seen::default())));
-    succeeded(&outcome);
-    assert!(lab.workspace().join("theirs").exists() && written(&lab).is_some());
-}
-
-#[test]
 fn real_cli_commands_decide_over_acp_and_what_cannot_be_kept_is_refused_before_the_start() {
     let lab = lab("commands", one_write());
     let run = |args: &[&str]| {
@@ -266,7 +246,7 @@ fn real_cli_commands_decide_over_acp_and_what_cannot_be_kept_is_refused_before_t
     let crash = run(&["--hook", "before-tool=kill -9 $$"]);
     assert!(crash.succeeded(), "{}", crash.stderr_text());
     assert_eq!(written(&lab), None);
-    assert!(last_request(&lab).contains("failed (signal: 9"), "{}", last_request(&lab));
+    assert!(lab.last_request().contains("failed (signal: 9"), "{}", lab.last_request());
     let hook = ["--hook", r#"before-tool=echo '{"decision": "allow"}'"#];
     let refused = |args: &[&str], why: &str| {
         let done = run(&[&hook[..], args].concat());
@@ -292,7 +272,7 @@ fn real_cli_commands_decide_over_acp_and_what_cannot_be_kept_is_refused_before_t
 fn real_cli_a_sub_agent_does_nothing_past_a_hook() {
     let scenario = Scenario::new()
         .turn(Turn::new().call("invoke_agent", json!({"agent_name": "generalist", "prompt": "Do it"})))
-        .turn(Turn::new().call("run_shell_command", json!({"command": "touch by-another"})))
+        .turn(shell("touch by-another"))
         .turn(Turn::say("Done."))
         .turn(Turn::say("Done."));
     let lab = lab("sub-agent", scenario);
@@ -303,5 +283,5 @@ fn real_cli_a_sub_agent_does_nothing_past_a_hook() {
     let outcome = lab.run(request(&lab, hooks));
     succeeded(&outcome);
     assert!(!lab.workspace().join("by-another").exists());
-    assert!(last_request(&lab).contains("denied by policy"), "{}", last_request(&lab));
+    assert!(lab.last_request().contains("denied by policy"), "{}", lab.last_request());
 }

@@ -5,10 +5,11 @@ use alhena::{Approval, Status};
 use serde_json::json;
 
 use super::{converse, follow, lab, nobody};
+use crate::lab::shell;
 
 #[test]
 fn real_cli_a_folders_env_and_context_file_do_not_reach_a_conversation_in_another() {
-    let echo = || Turn::new().call("run_shell_command", json!({"command": "echo who=$WHO"}));
+    let echo = || shell("echo who=$WHO");
     let scenario = Scenario::dynamic(move |request: &RecordedRequest| match request.responses().count() {
         0 => echo(),
         _ => Turn::say("Done."),
@@ -26,7 +27,7 @@ fn real_cli_a_folders_env_and_context_file_do_not_reach_a_conversation_in_anothe
     let request = |name: &str| lab.request("").dir(folder(name)).approval(Approval::Yolo);
     let mut talks: Vec<_> = ["first", "second"].map(|name| (name, converse(&lab, request(name)))).into();
     for (name, talk) in &mut talks {
-        let before = lab.server.requests("lab").len();
+        let before = lab.calls();
         let (_, outcome) = follow(talk.prompt("who are you").unwrap(), nobody);
         assert_eq!(outcome.status, Status::Success, "{:?}", outcome.failure);
         let output = outcome.commands[0].output.as_deref().map(str::trim);

@@ -11,7 +11,7 @@ use alhena_testbed::{Deadline, processes_with_env, run_bounded, tools};
 use serde_json::json;
 
 use super::{follow, kinds, nobody};
-use crate::lab::{ALHENA, Lab};
+use crate::lab::Lab;
 
 /// It thinks of things to do on its own after a turn, and asks the model then.
 const SETTINGS: &str =
@@ -173,11 +173,7 @@ fn real_cli_a_turn_of_another_agent_is_cancelled_with_nothing_left_and_its_sessi
 fn real_cli_run_and_chat_take_another_agent_and_refuse_what_it_cannot_have() {
     let scenario = Scenario::new().turn(Turn::say("One.")).turn(Turn::say("Two.")).turn(Turn::say("Three."));
     let lab = lab("qwen commands", scenario);
-    let alhena = |args: &[&str]| {
-        let mut alhena = std::process::Command::new(ALHENA);
-        alhena.env_clear().envs(lab.env.iter()).current_dir(lab.workspace()).args(args);
-        alhena
-    };
+    let alhena = |args: &[&str]| lab.alhena(args);
     let agent = command();
     let limit = Duration::from_secs(120);
     let done = run_bounded(&mut alhena(&["run", "--agent-command", &agent, "hi"]), limit).unwrap();
@@ -188,7 +184,7 @@ fn real_cli_run_and_chat_take_another_agent_and_refuse_what_it_cannot_have() {
     );
     let done = done.unwrap();
     assert_eq!((done.stdout_text().trim(), done.status.code()), ("Two.", Some(0)), "{}", done.stderr_text());
-    let asked = lab.server.requests("lab").len();
+    let asked = lab.calls();
     for (args, said) in [
         (&["--trust"][..], "--trust is only for Gemini CLI"),
         (&["--sandbox"], "--sandbox is only for Gemini CLI"),
@@ -217,7 +213,7 @@ fn real_cli_run_and_chat_take_another_agent_and_refuse_what_it_cannot_have() {
         assert_eq!(done.status.code(), Some(2), "{agent}: {}", done.stderr_text());
         assert!(done.stderr_text().contains(said), "{agent}: {}", done.stderr_text());
     }
-    assert_eq!(lab.server.requests("lab").len(), asked);
+    assert_eq!(lab.calls(), asked);
     // What speaks no ACP is a failure in its own name.
     let done =
         run_bounded(&mut alhena(&["run", "--agent-command", "sh -c 'echo hello'", "hi"]), limit).unwrap();
@@ -273,9 +269,8 @@ fn what_makes_no_sense_is_counted_also_of_an_agent_that_was_stopped() {
 #[test]
 fn an_agent_that_floods_is_ended_in_its_time() {
     let lab = lab("floods", Scenario::new());
-    let mut alhena = std::process::Command::new(ALHENA);
-    alhena.env_clear().envs(lab.env.iter()).current_dir(lab.workspace());
-    alhena.args(["run", "--agent-command", "yes", "--first-event-timeout", "2s", "--as", "outcome", "hi"]);
+    let mut alhena = lab.alhena(&["run", "--agent-command", "yes"]);
+    alhena.args(["--first-event-timeout", "2s", "--as", "outcome", "hi"]);
     let done = run_bounded(&mut alhena, Duration::from_secs(60)).unwrap();
     assert_eq!(done.status.code(), Some(124), "{}", done.stderr_text());
 }
@@ -286,9 +281,8 @@ fn what_a_dead_agent_left_to_be_read_is_read_in_its_time() {
     // It is gone long before anybody has read that.
     let agent = lab.home.write("flood", "#!/bin/sh\nyes | head -c 200000000\n").unwrap();
     std::fs::set_permissions(&agent, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let mut alhena = std::process::Command::new(ALHENA);
-    alhena.env_clear().envs(lab.env.iter()).current_dir(lab.workspace());
-    alhena.arg("run").arg("--agent-command").arg(&agent);
+    let mut alhena = lab.alhena(&["run", "--agent-command"]);
+    alhena.arg(&agent);
     alhena.args(["--first-event-timeout", "2s", "--as", "outcome", "hi"]);
     let done = run_bounded(&mut alhena, Duration::from_secs(60)).unwrap();
     assert_eq!(done.status.code(), Some(124), "{}", done.stderr_text());

@@ -1,6 +1,6 @@
 //! What Gemini CLI does over ACP that nobody would expect, each with its cure.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use alhena::agent::Transport;
 use alhena::model::judge::finish::UNAVAILABLE;
@@ -11,15 +11,18 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
 use super::{converse, follow, kinds, lab, nobody};
-
-fn shell(command: &str) -> Turn {
-    Turn::new().call("run_shell_command", json!({"command": command}))
-}
+use crate::lab::{shell, write_file};
 
 #[test]
 fn real_cli_a_change_of_mode_or_model_is_no_answer_and_counts_from_the_next_prompt() {
-    let scenario = Scenario::new().turn(Turn::say("One.")).turn(shell("touch made")).turn(Turn::say("Two."));
+    let scenario = Scenario::new()
+        .turn(Turn::say("One."))
+        .turn(shell("ls"))
+        .turn(shell("cat seen.txt"))
+        .turn(write_file("package.json", "{}"))
+        .turn(Turn::say("Two."));
     let lab = lab("mode", scenario);
+    std::fs::write(lab.workspace().join("seen.txt"), "alpha\n").unwrap();
     let mut talk = converse(&lab, lab.request(""));
     let (_, outcome) = follow(talk.prompt("one").unwrap(), nobody);
     assert_eq!(outcome.text.all(), "One.");
@@ -28,7 +31,11 @@ fn real_cli_a_change_of_mode_or_model_is_no_answer_and_counts_from_the_next_prom
     let (_, outcome) = follow(talk.prompt("two").unwrap(), nobody);
     assert_eq!((outcome.status, outcome.text.all()), (Status::Success, "Two."), "{:?}", outcome.failure);
     assert_eq!(outcome.models, ["gemini-2.5-pro"]);
-    assert!(lab.workspace().join("made").exists());
+    // The CLI still asks; nobody else does.
+    let outputs: Vec<&str> =
+        outcome.commands.iter().filter_map(|run| run.output.as_deref()).map(str::trim).collect();
+    assert_eq!(outputs, ["seen.txt", "alpha"]);
+    assert!(lab.workspace().join("package.json").exists());
 }
 
 #[test]
@@ -105,11 +112,6 @@ fn real_cli_a_success_whose_finish_reason_nothing_tells_in_time_has_a_warning() 
         assert_eq!(kinds(&events).iter().filter(|kind| is_told(kind)).count(), 1);
     }
     talk.close_blocking();
-    let pool = alhena::Pool::new(alhena::PoolOptions::default()).unwrap();
-    let outcome = pool.run_in(&lab.gemini, request("three"), &lab.env).unwrap().outcome_blocking();
-    pool.close_blocking();
-    assert_eq!(outcome.status, Status::Success, "{outcome:?}");
-    assert_eq!(outcome.warnings, [UNAVAILABLE]);
     // Telemetry is in time for a process that ends with its run.
     for transport in [Transport::Headless, Transport::Acp] {
         let outcome = lab.run(request("four").transport(transport));
@@ -119,32 +121,8 @@ fn real_cli_a_success_whose_finish_reason_nothing_tells_in_time_has_a_warning() 
     // There is none with telemetry of the user's own.
     let mut env = lab.env.clone();
     env.set("GEMINI_TELEMETRY_ENABLED", "false");
-    for transport in [Transport::Headless, Transport::Acp] {
-        let run = lab.gemini.run_in(request("five").transport(transport), &env).unwrap();
-        let outcome = run.outcome_blocking();
-        assert_eq!(
-            (outcome.status, outcome.warnings.as_slice()),
-            (Status::Success, &[UNAVAILABLE.to_owned()][..])
-        );
-    }
-}
-
-#[test]
-fn real_cli_what_the_router_takes_is_in_the_usage_of_each_turn() {
-    let scenario = Scenario::dynamic(|_: &alhena::scripted::RecordedRequest| Turn::say("Hi."));
-    let lab = lab("router", scenario);
-    let mut talk = converse(&lab, lab.request("").model("auto"));
-    for prompt in ["one", "two"] {
-        let before = lab.server.requests("lab").len();
-        let (_, outcome) = follow(talk.prompt(prompt).unwrap(), nobody);
-        assert_eq!(outcome.status, Status::Success, "{:?}", outcome.failure);
-        let asked = lab.server.requests("lab").split_off(before);
-        let mut asked: Vec<&str> = asked.iter().map(|request| request.model.as_str()).collect();
-        asked.sort_unstable();
-        assert_eq!(outcome.models, asked, "{:?}", outcome.usage);
-        assert_eq!((asked.len(), outcome.model_calls), (2, 2));
-        assert!(outcome.usage.models.values().all(|tokens| tokens.total > 0), "{:?}", outcome.usage);
-    }
+    let outcome = lab.gemini.run_in(request("five"), &env).unwrap().outcome_blocking();
+    assert_eq!((outcome.status, &outcome.warnings[..]), (Status::Success, &[UNAVAILABLE.to_owned()][..]));
 }
 
 #[test]
@@ -171,7 +149,7 @@ fn real_cli_what_a_sub_agent_may_not_do_it_does_not_do_unseen() {
             }
         });
         assert!(!lab.workspace().join("by-another").exists(), "{approval:?}: {outcome:?}");
-        assert!(lab.server.requests("lab").len() >= 2, "{approval:?}: nothing was delegated");
+        assert!(lab.calls() >= 2, "{approval:?}: nothing was delegated");
     }
 }
 
@@ -207,69 +185,35 @@ fn real_cli_always_is_never_said_to_the_cli() {
 }
 
 #[test]
-fn real_cli_yolo_asks_nobody_although_the_cli_still_asks() {
-    let scenario = Scenario::new()
-        .turn(shell("ls"))
-        .turn(shell("cat seen.txt"))
-        .turn(Turn::new().call("write_file", json!({"file_path": "package.json", "content": "{}"})))
-        .turn(Turn::say("Done."));
-    let lab = lab("yolo", scenario);
-    std::fs::write(lab.workspace().join("seen.txt"), "alpha\n").unwrap();
-    let mut talk = converse(&lab, lab.request("").approval(Approval::Yolo));
-    let (_, outcome) = follow(talk.prompt("go").unwrap(), nobody);
-    assert_eq!((outcome.status, outcome.text.all()), (Status::Success, "Done."), "{:?}", outcome.failure);
-    let outputs: Vec<&str> =
-        outcome.commands.iter().filter_map(|run| run.output.as_deref()).map(str::trim).collect();
-    assert_eq!(outputs, ["seen.txt", "alpha"]);
-    assert!(lab.workspace().join("package.json").exists());
-}
-
-#[test]
-fn real_cli_sixty_calls_of_one_session_have_each_its_own_output() {
+fn real_cli_a_reader_that_comes_late_hears_sixty_calls_in_their_order_each_with_its_own_output() {
     let calls = 60;
-    let mut scenario = Scenario::new();
-    for number in 0..calls {
-        scenario = scenario.turn(shell(&format!("echo n{number}; head -c 5000 /dev/zero | tr '\\0' x")));
-    }
-    let lab = lab("sixty", scenario.turn(Turn::say("Done.")));
-    let mut talk = converse(&lab, lab.request("").approval(Approval::Yolo));
-    let (_, outcome) = follow(talk.prompt("go").unwrap(), nobody);
-    assert_eq!((outcome.status, outcome.text.all()), (Status::Success, "Done."), "{:?}", outcome.failure);
-    assert_eq!((outcome.commands.len(), outcome.tool_calls), (calls, calls as u64));
-    let heads =
-        outcome.commands.iter().map(|run| run.output.as_deref().and_then(|output| output.lines().next()));
-    let heads: Vec<String> = heads.map(|head| head.unwrap_or("none").to_owned()).collect();
-    assert_eq!(heads, (0..calls).map(|number| format!("n{number}")).collect::<Vec<_>>());
-    assert!(outcome.commands.iter().all(|run| run.exit_code == Some(0)));
-}
-
-#[test]
-fn real_cli_a_reader_that_comes_late_hears_everything_in_its_order() {
-    let calls = 6;
     // More than is kept for a reader, so that the agent is far ahead when it is heard.
     let much: String = (0..200_000).map(|number| format!("{number} ")).collect();
-    let first = Turn::new().chunks(&much, 60_000, Duration::ZERO);
-    let mut scenario = Scenario::new().turn(first.call("run_shell_command", json!({"command": "echo 0"})));
+    let command = |number| format!("echo n{number}; head -c 5000 /dev/zero | tr '\\0' x");
+    let call = |turn: Turn, number| turn.call("run_shell_command", json!({"command": command(number)}));
+    let mut scenario = Scenario::new().turn(call(Turn::new().chunks(&much, 60_000, Duration::ZERO), 0));
     for number in 1..calls {
-        let command = json!({"command": format!("echo {number}")});
-        scenario = scenario.turn(Turn::new().text(format!("{number}. ")).call("run_shell_command", command));
+        scenario = scenario.turn(call(Turn::new().text(format!("{number}. ")), number));
     }
     let lab = lab("late", scenario.turn(Turn::say("Done.")));
     let mut talk = converse(&lab, lab.request("").approval(Approval::Yolo));
     let turn = talk.prompt("go").unwrap();
-    let all = || lab.server.requests("lab").len() > calls;
-    assert!(Deadline::after(Duration::from_secs(60)).wait_until(all), "{}", lab.server.requests("lab").len());
+    let all = || lab.calls() > calls;
+    assert!(Deadline::after(Duration::from_secs(180)).wait_until(all), "{}", lab.calls());
     let (events, outcome) = follow(turn, nobody);
     assert_eq!(outcome.status, Status::Success, "{:?}", outcome.failure);
     let told = kinds(&events).into_iter().filter_map(|kind| match kind {
         EventKind::Text { delta } if delta.len() < 10 => Some(delta.trim().to_owned()),
-        EventKind::Command { command, .. } => Some(command.clone()),
+        EventKind::Command { output, exit_code: Some(0), .. } => {
+            output.as_deref().and_then(|output| output.lines().next()).map(str::to_owned)
+        }
         _ => None,
     });
-    let mut wanted = vec!["echo 0".to_owned()];
-    wanted.extend((1..calls).flat_map(|number| [format!("{number}."), format!("echo {number}")]));
+    let mut wanted = vec!["n0".to_owned()];
+    wanted.extend((1..calls).flat_map(|number| [format!("{number}."), format!("n{number}")]));
     wanted.push("Done.".to_owned());
     assert_eq!(told.collect::<Vec<_>>(), wanted);
+    assert_eq!((outcome.commands.len(), outcome.tool_calls), (calls, calls as u64));
 }
 
 #[test]
@@ -329,7 +273,7 @@ fn real_cli_what_a_cancelled_turn_did_is_in_its_outcome_and_told_to_the_next_one
         }
     }
     let outcome = turn.outcome_blocking();
-    assert_eq!(outcome.status, Status::Cancelled);
+    assert_eq!((outcome.status, outcome.text.all()), (Status::Cancelled, "and "));
     assert_eq!(outcome.commands[0].command, "echo done > done.txt");
     assert_eq!(outcome.files[0].path, "done.txt");
     let (_, outcome) = follow(talk.prompt("And now?").unwrap(), nobody);
@@ -343,42 +287,6 @@ fn real_cli_what_a_cancelled_turn_did_is_in_its_outcome_and_told_to_the_next_one
             && told[0].contains("created done.txt"),
         "{told:?}"
     );
-}
-
-#[test]
-fn real_cli_a_turn_that_is_cancelled_while_a_command_runs_leaves_nothing_of_it_running() {
-    for command in ["sleep 301", "sleep 301 & sleep 302", "trap '' TERM; while :; do sleep 0.2; done"] {
-        let scenario =
-            Scenario::new().turn(shell(&format!("touch begun; {command}"))).turn(Turn::say("After."));
-        let lab = lab("cancelled command", scenario);
-        let mut talk = converse(&lab, lab.request("").approval(Approval::Yolo));
-        let mark = format!("ALHENA_RUN={}", talk.about().mark);
-        let turn = talk.prompt("go").unwrap();
-        assert!(
-            Deadline::after(Duration::from_secs(60)).wait_until(|| lab.workspace().join("begun").exists())
-        );
-        let asked = Instant::now();
-        turn.cancel();
-        let outcome = turn.outcome_blocking();
-        println!("{command}: over after {:?}", asked.elapsed());
-        assert_eq!(outcome.status, Status::Cancelled, "{:?}", outcome.failure);
-        let tools = || processes_with_env(&mark).into_iter().filter(|pid| is_tool(*pid)).collect::<Vec<_>>();
-        assert_eq!(tools(), Vec::<u32>::new(), "{command}");
-        let (_, outcome) = follow(talk.prompt("next").unwrap(), nobody);
-        assert_eq!(
-            (outcome.status, outcome.text.all()),
-            (Status::Success, "After."),
-            "{:?}",
-            outcome.failure
-        );
-    }
-}
-
-/// What a shell command started, and not the CLI itself.
-fn is_tool(pid: u32) -> bool {
-    let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    let line = String::from_utf8_lossy(&line).into_owned();
-    !line.is_empty() && !line.contains("gemini") && !line.contains("alhena")
 }
 
 #[test]
@@ -408,51 +316,18 @@ fn real_cli_an_agent_that_dies_in_mid_turn_is_a_crash_and_the_conversation_is_ov
 }
 
 #[test]
-fn real_cli_a_prompt_of_a_megabyte_arrives_whole() {
-    let lab = lab("large", Scenario::new().turn(Turn::say("Read.")));
+fn real_cli_a_prompt_of_a_megabyte_arrives_whole_and_one_that_is_too_large_is_told_as_that() {
+    let lab = lab("large", Scenario::new().turn(Turn::say("Read.")).turn(Turn::say("Now.")));
     let mut talk = converse(&lab, lab.request(""));
     let prompt = format!("{}END", "word ".repeat(200_000));
     let (_, outcome) = follow(talk.prompt(prompt.as_str()).unwrap(), nobody);
     assert_eq!(outcome.status, Status::Success, "{:?}", outcome.failure);
-    let requests = lab.server.requests("lab");
-    assert!(requests.last().unwrap().texts().any(|text| text == prompt));
-}
-
-#[test]
-fn real_cli_a_prompt_that_does_not_fit_into_the_models_window_is_not_called_an_answer_that_was_cut_off() {
-    let lab = lab("too large", Scenario::new().turn(Turn::say("Now.")));
-    let mut talk = converse(&lab, lab.request(""));
+    assert!(lab.server.requests("lab").last().unwrap().texts().any(|text| text == prompt));
     let (_, outcome) = follow(talk.prompt("word ".repeat(1_200_000)).unwrap(), nobody);
     assert_eq!(outcome.failure.as_ref().map(|failure| failure.kind), Some(FailureKind::Input), "{outcome:?}");
     assert!(outcome.warnings.iter().all(|warning| !warning.contains("MAX_TOKENS")), "{:?}", outcome.warnings);
     let (_, outcome) = follow(talk.prompt("short").unwrap(), nobody);
     assert_eq!((outcome.status, outcome.text.all()), (Status::Success, "Now."), "{:?}", outcome.failure);
-}
-
-#[test]
-fn real_cli_what_rules_deny_by_name_is_not_done_when_the_api_names_its_calls() {
-    let call = |name: &str, args: serde_json::Value, id: &str| json!({"steps": [{"call": {"name": name, "args": args, "id": id}}]});
-    let scenario = json!({"turns": [
-        call("write_file", json!({"file_path": "new.txt", "content": "x"}), "8f2b0"),
-        call("run_shell_command", json!({"command": "touch made"}), "call_7"),
-        {"steps": [{"text": "Done."}]},
-    ]});
-    let lab = lab("ids of the API", Scenario::from_json(&scenario.to_string()).unwrap());
-    let mut rules = alhena::agent::rules::Rules::default();
-    for rule in ["write_file", "Bash(touch *)"] {
-        rules.add(alhena::agent::rules::Decision::Deny, rule).unwrap();
-    }
-    let mut talk = converse(&lab, lab.request("").approval(Approval::Yolo).rules(rules));
-    let (events, outcome) = follow(talk.prompt("go").unwrap(), nobody);
-    assert!(!lab.workspace().join("new.txt").exists() && !lab.workspace().join("made").exists());
-    let names: Vec<&str> = kinds(&events)
-        .iter()
-        .filter_map(|kind| match kind {
-            EventKind::ToolCall { name, .. } => Some(name.as_str()),
-            _ => None,
-        })
-        .collect();
-    assert_eq!(names, ["write_file", "run_shell_command"], "{outcome:?}");
 }
 
 /// What the CLI holds for safe, and what is trusted, it does without asking, unless it is made to.
@@ -469,11 +344,8 @@ fn real_cli_rules_are_kept_for_commands_that_count_as_safe_and_for_servers_that_
     std::fs::write(lab.workspace().join("open.txt"), "OPEN-TEXT").unwrap();
     let script = lab.home.path().join("echo.js");
     std::fs::write(&script, crate::lab::SHOUTING_SERVER).unwrap();
-    let settings = lab.home.gemini().join("settings.json");
-    let mut object: serde_json::Value =
-        serde_json::from_str(&std::fs::read_to_string(&settings).unwrap()).unwrap();
-    object["mcpServers"]["echo"] = json!({"command": "node", "args": [script], "trust": true});
-    std::fs::write(settings, object.to_string()).unwrap();
+    let trusted = json!({"command": "node", "args": [script], "trust": true});
+    lab.add_settings(json!({"mcpServers": {"echo": trusted}}));
     let mut rules = alhena::agent::rules::Rules::default();
     for rule in ["shell(cat *)", "mcp(echo/shout)", "read(secret.txt)"] {
         rules.add(alhena::agent::rules::Decision::Deny, rule).unwrap();
@@ -481,7 +353,7 @@ fn real_cli_rules_are_kept_for_commands_that_count_as_safe_and_for_servers_that_
     let mut talk = converse(&lab, lab.request("").rules(rules));
     let (_, outcome) = follow(talk.prompt("go").unwrap(), nobody);
     assert_eq!(outcome.status, Status::Success, "{:?}", outcome.failure);
-    let told = lab.server.requests("lab").last().unwrap().raw_body.clone();
+    let told = lab.last_request();
     assert!(!told.contains("THE-SECRET") && !told.contains("HEARD"), "{told}");
     // Nobody is asked about what no rule speaks of and the CLI would do unasked.
     assert!(told.contains("OPEN-TEXT"), "{told}");

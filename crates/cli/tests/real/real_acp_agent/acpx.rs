@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use alhena::scripted::{Scenario, Turn};
 use alhena_testbed::{Deadline, run_bounded, tools};
-use serde_json::{Value, json};
 
 use super::client::{agent, modules};
-use super::{directories, lab, until_no_process_is_left_but};
+use super::lab;
 use crate::lab::Lab;
 
 /// What acpx says to these arguments, which it has to be content with.
@@ -26,10 +25,10 @@ fn acpx(lab: &Lab, args: &[&str]) -> String {
 /// acpx gives Alhena two seconds to end, then kills it with its keeper and its guard: what is left is
 /// removed by the next run.
 fn until_nothing_is_left(lab: &Lab) {
-    until_no_process_is_left_but(lab, 0);
-    if !Deadline::after(Duration::from_secs(2)).wait_until(|| directories(lab) == 0) {
+    lab.no_process_is_left();
+    if !Deadline::after(Duration::from_secs(2)).wait_until(|| lab.run_directories() == 0) {
         lab.run(lab.request("next").timeout(Duration::from_millis(1)));
-        assert_eq!(directories(lab), 0);
+        assert_eq!(lab.run_directories(), 0);
     }
 }
 
@@ -51,24 +50,5 @@ fn real_cli_acpx_holds_a_session_over_several_prompts() {
         assert!(last.contains(words), "{words}");
     }
     acpx(&lab, &["sessions", "close"]);
-    until_nothing_is_left(&lab);
-}
-
-#[test]
-fn real_cli_acpx_runs_a_prompt_and_sees_text_tools_and_the_end() {
-    let scenario = Scenario::new()
-        .turn(Turn::new().call("write_file", json!({"file_path": "a.txt", "content": "one\n"})))
-        .turn(Turn::say("I wrote it."));
-    let lab = lab("acpx", scenario);
-    let said = acpx(&lab, &["--format", "json", "--approve-all", "exec", "Write the file"]);
-    let lines: Vec<Value> = said.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let update =
-        |kind: &str| lines.iter().filter(|line| line["params"]["update"]["sessionUpdate"] == kind).count();
-    assert!(
-        update("agent_message_chunk") >= 1 && update("tool_call") == 1 && update("usage_update") >= 1,
-        "{said}"
-    );
-    assert!(lines.iter().any(|line| line["result"]["stopReason"] == "end_turn"), "{said}");
-    assert_eq!(std::fs::read_to_string(lab.workspace().join("a.txt")).unwrap(), "one\n");
     until_nothing_is_left(&lab);
 }

@@ -7,8 +7,8 @@ use alhena_testbed::{Deadline, processes_with_env};
 use serde_json::json;
 
 use super::client::{Client, text};
-use super::{lab, mark, until_nothing_is_left};
-use crate::lab::Lab;
+use super::lab;
+use crate::lab::{Lab, write_file};
 
 fn sleeping() -> Turn {
     Turn::new().call("run_shell_command", json!({"command": "touch begun; sleep 300", "description": "x"}))
@@ -28,13 +28,29 @@ fn sleepers(mark: &str) -> usize {
 }
 
 #[test]
-fn real_cli_a_cancelled_command_leaves_no_process_and_the_session_goes_on() {
-    let lab = lab("cancel", Scenario::new().turn(sleeping()).turn(Turn::say("After.")));
-    let mut client = Client::new(&lab, &["--approval", "yolo"]);
+fn real_cli_cancelled_turns_leave_no_command_and_no_question_and_the_session_goes_on() {
+    let write = write_file("n.txt", "x");
+    let scenario =
+        Scenario::new().turn(write).turn(Turn::say("After.")).turn(sleeping()).turn(Turn::say("Again."));
+    let lab = lab("cancel", scenario);
+    let mut client = Client::new(&lab, &[]);
     let session = client.session(&lab);
+    let prompt = client.prompt(&session, "write");
+    let asked = client.question();
+    client.call("cancel", json!({ "sessionId": session }));
+    // The next prompt may come at once.
+    let next = client.prompt(&session, "next");
+    // Too late.
+    client.choose(asked, "allow_once");
+    assert_eq!(client.answer(prompt)["result"]["stopReason"], "cancelled");
+    let answer = client.answer(next);
+    assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
+    assert!(!lab.workspace().join("n.txt").exists());
+
+    client.ask("setSessionMode", json!({"sessionId": session, "modeId": "yolo"}));
     let prompt = client.prompt(&session, "sleep");
     until_begun(&lab);
-    let mark = mark(&lab);
+    let mark = lab.mark();
     assert!(Deadline::after(Duration::from_secs(60)).wait_until(|| sleepers(&mark) == 1));
     client.call("cancel", json!({ "sessionId": session }));
     let answer = client.answer(prompt);
@@ -43,25 +59,7 @@ fn real_cli_a_cancelled_command_leaves_no_process_and_the_session_goes_on() {
     client.updates(&session);
     let prompt = client.prompt(&session, "next");
     assert_eq!(client.answer(prompt)["result"]["stopReason"], "end_turn");
-    assert_eq!(text(&client.updates(&session), "agent_message_chunk"), "After.");
-}
-
-#[test]
-fn real_cli_a_turn_is_cancelled_while_a_question_waits_and_the_next_prompt_may_come_at_once() {
-    let write = Turn::new().call("write_file", json!({"file_path": "n.txt", "content": "x"}));
-    let lab = lab("cancel a question", Scenario::new().turn(write).turn(Turn::say("After.")));
-    let mut client = Client::new(&lab, &[]);
-    let session = client.session(&lab);
-    let prompt = client.prompt(&session, "write");
-    let asked = client.question();
-    client.call("cancel", json!({ "sessionId": session }));
-    let next = client.prompt(&session, "next");
-    // Too late.
-    client.choose(asked, "allow_once");
-    assert_eq!(client.answer(prompt)["result"]["stopReason"], "cancelled");
-    let answer = client.answer(next);
-    assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
-    assert!(!lab.workspace().join("n.txt").exists());
+    assert_eq!(text(&client.updates(&session), "agent_message_chunk"), "Again.");
 }
 
 #[test]
@@ -73,7 +71,7 @@ fn real_cli_a_session_whose_agent_was_killed_goes_on_with_the_next_prompt() {
     let prompt = client.prompt(&session, "one");
     assert_eq!(client.answer(prompt)["result"]["stopReason"], "end_turn");
     // The client and Alhena itself have no run's mark.
-    let mark = mark(&lab);
+    let mark = lab.mark();
     let marked = |pid: &u32| {
         let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
         environment.split(|byte| *byte == 0).any(|entry| entry.starts_with(b"ALHENA_RUN="))
@@ -121,7 +119,7 @@ fn real_cli_nothing_is_left_when_the_editor_closes_its_end_or_is_killed() {
             client.end();
             assert_eq!(client.wait(|said| said.get("closed").is_some())["closed"], 0);
         }
-        until_nothing_is_left(&lab);
+        lab.nothing_is_left();
         // What was said is in the store.
         let listed =
             alhena::session::Store::at(lab.home.gemini()).list(&alhena::session::Scope::All).unwrap();

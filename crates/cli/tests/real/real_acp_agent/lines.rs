@@ -9,7 +9,7 @@ use alhena_testbed::Deadline;
 use serde_json::{Value, json};
 
 use super::client::agent;
-use super::{lab, until_nothing_is_left};
+use super::lab;
 use crate::lab::Lab;
 
 struct Agent {
@@ -115,7 +115,7 @@ fn real_cli_garbage_is_answered_and_everything_goes_on() {
     agent.say(b"half a li");
     drop(agent.child.stdin.take());
     assert_eq!(agent.ends(), Some(0));
-    until_nothing_is_left(&lab);
+    lab.nothing_is_left();
 }
 
 #[test]
@@ -175,5 +175,5 @@ fn real_cli_a_signal_ends_everything() {
     )
     .unwrap();
     assert_eq!(agent.ends(), Some(128 + 15));
-    until_nothing_is_left(&lab);
+    lab.nothing_is_left();
 }

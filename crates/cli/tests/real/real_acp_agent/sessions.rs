@@ -5,11 +5,12 @@ use serde_json::{Value, json};
 
 use super::client::{Client, of, text};
 use super::lab;
+use crate::lab::write_file;
 
 #[test]
 fn real_cli_a_session_is_listed_and_loaded_with_all_that_was_said_and_goes_on() {
     let scenario = Scenario::new()
-        .turn(Turn::new().call("write_file", json!({"file_path": "a.txt", "content": "one\n"})))
+        .turn(write_file("a.txt", "one\n"))
         .turn(Turn::say("I wrote it."))
         .turn(Turn::say("I remember."));
     let lab = lab("load", scenario);
@@ -82,16 +83,6 @@ fn real_cli_what_cannot_be_opened_is_refused_with_a_reason() {
     let mut client = Client::new(&lab, &["--gemini", "/no/such/gemini"]);
     let refused = client.refused("newSession", json!({"cwd": work, "mcpServers": []}));
     assert_eq!(refused["data"]["kind"], "not_installed", "{refused}");
-}
-
-#[test]
-fn real_cli_a_cli_that_does_not_sign_in_fails_the_session_and_not_the_first_prompt() {
-    let mut lab = lab("no key", Scenario::new());
-    lab.env.remove("GEMINI_API_KEY");
-    let mut client = Client::new(&lab, &[]);
-    let refused = client.refused("newSession", json!({"cwd": lab.workspace(), "mcpServers": []}));
-    assert_eq!((&refused["code"], &refused["data"]["kind"]), (&json!(-32000), &json!("auth")), "{refused}");
-    super::until_nothing_is_left_but(&lab, 2);
 }
 
 #[test]

@@ -1,6 +1,5 @@
 //! `alhena claude` by hand: what the SDKs do not do to it.
 
-use std::process::Command;
 use std::time::Duration;
 
 use alhena::scripted::Turn;
@@ -9,13 +8,12 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
 use super::driven::Program;
-use super::{lab, nothing_is_left, shell};
-use crate::lab::{ALHENA, Lab};
+use super::lab;
+use crate::lab::{Lab, shell};
 
 fn claude(lab: &Lab, args: &[&str]) -> Program {
-    let mut command = Command::new(ALHENA);
-    command.env_clear().envs(lab.env.iter()).env("GEMINI_CLI_PATH", &lab.gemini.path);
-    command.current_dir(lab.workspace()).args(["claude", "--output-format", "stream-json", "--verbose"]);
+    let mut command = lab.alhena(&["claude", "--output-format", "stream-json", "--verbose"]);
+    command.env("GEMINI_CLI_PATH", &lab.gemini.path);
     command.args(["--input-format", "stream-json", "--model", "gemini-2.5-flash"]).args(args);
     let mut program = Program::of(command);
     program.request(&json!({"subtype": "initialize"}));
@@ -36,7 +34,7 @@ fn real_cli_what_a_program_on_the_sdk_was_asked_is_withdrawn_when_it_interrupts(
     assert_eq!(program.next("result")["result"], "After.");
     assert_eq!(program.end(), Some(0));
     assert!(!lab.workspace().join("never").exists());
-    nothing_is_left(&lab);
+    lab.nothing_is_left();
 }
 
 #[test]
@@ -55,7 +53,7 @@ fn real_cli_a_signal_ends_the_turn_of_a_program_on_the_sdk_with_a_result_and_lea
     );
     assert!(program.lines.next().is_none(), "the second prompt was taken");
     assert_eq!(program.end(), Some(128 + 15));
-    nothing_is_left(&lab);
+    lab.nothing_is_left();
 }
 
 #[test]
@@ -69,7 +67,7 @@ fn real_cli_no_model_is_called_when_the_budget_of_a_program_on_the_sdk_is_used_u
         assert_eq!(result["subtype"], "error_max_budget_usd", "{result}");
         assert!(result["errors"][0].as_str().unwrap().starts_with("The budget is used up: "), "{result}");
     }
-    assert_eq!(lab.server.requests("lab").len(), 1);
+    assert_eq!(lab.calls(), 1);
     assert_eq!(program.end(), Some(1));
-    nothing_is_left(&lab);
+    lab.nothing_is_left();
 }

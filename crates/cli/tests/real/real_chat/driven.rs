@@ -9,8 +9,8 @@ use alhena_testbed::Deadline;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use super::{chat, lab, nothing_is_left, shell, told, write};
-use crate::lab::Lab;
+use super::{chat, lab, told};
+use crate::lab::{Lab, shell, write_file};
 
 /// The program's side.
 pub struct Program {
@@ -72,21 +72,26 @@ impl Program {
 
 #[test]
 fn real_cli_a_program_holds_a_conversation_and_is_asked() {
+    let edit =
+        json!({"file_path": "a.txt", "old_string": "two", "new_string": "2", "instruction": "shorten"});
     let lab = lab(
         "chat control",
         [
-            write("made.txt", "made\n"),
+            write_file("made.txt", "made\n"),
             Turn::say("Written."),
+            Turn::new().call("replace", edit),
+            Turn::say("Edited."),
             Turn::new().call("run_shell_command", json!({"command": "touch never", "dir_path": "sub"})),
             Turn::say("Then not."),
             shell("touch once"),
             shell("touch once"),
             Turn::say("Twice."),
             Turn::new().text("Thinking").hang(),
-            write("free.txt", "free\n"),
+            write_file("free.txt", "free\n"),
             Turn::say("Back."),
         ],
     );
+    std::fs::write(lab.workspace().join("a.txt"), "one two three\n").unwrap();
     std::fs::create_dir(lab.workspace().join("sub")).unwrap();
     let mut program = Program::start(&lab, &[]);
     program.request(&json!({"subtype": "initialize"}));
@@ -117,6 +122,19 @@ fn real_cli_a_program_holds_a_conversation_and_is_asked() {
     // It was asked about what the messages tell.
     assert_eq!(first[1]["content"][0]["id"], asked["tool_use_id"]);
     assert_eq!(std::fs::read_to_string(lab.workspace().join("made.txt")).unwrap(), "made\n");
+
+    // An edit is asked about with the old and the new text.
+    program.prompt("edit");
+    let question = program.next("control_request");
+    let asked = &question["request"];
+    let (tool, input) = (&asked["tool_name"], &asked["input"]);
+    assert_eq!((tool, &input["file_path"]), (&json!("Edit"), &json!("a.txt")), "{asked}");
+    let texts = (&input["old_string"], &input["new_string"]);
+    assert_eq!(texts, (&json!("two"), &json!("2")), "{asked}");
+    let edited = || std::fs::read_to_string(lab.workspace().join("a.txt")).unwrap();
+    assert_eq!(edited(), "one two three\n");
+    program.answer(&question, &json!({"behavior": "allow"}));
+    assert_eq!((program.result().1.as_str(), edited().as_str()), ("Edited.", "one 2 three\n"));
 
     // Half an answer is none, and neither is one that wants more than can be done.
     program.prompt("shell");
@@ -154,29 +172,7 @@ fn real_cli_a_program_holds_a_conversation_and_is_asked() {
     assert_eq!(program.result().1, "Back.");
     assert!(lab.workspace().join("free.txt").exists());
     assert_eq!(program.end(), Some(130), "the exit code of the last turn that failed");
-    nothing_is_left(&lab);
-}
-
-#[test]
-fn real_cli_a_program_that_is_asked_about_an_edit_sees_the_old_and_the_new_text() {
-    let edit =
-        json!({"file_path": "a.txt", "old_string": "two", "new_string": "2", "instruction": "shorten"});
-    let lab = lab("chat control edit", [Turn::new().call("replace", edit), Turn::say("Edited.")]);
-    std::fs::write(lab.workspace().join("a.txt"), "one two three\n").unwrap();
-    let mut program = Program::start(&lab, &[]);
-    program.prompt("edit");
-    let question = program.next("control_request");
-    let asked = &question["request"];
-    assert_eq!((&asked["subtype"], &asked["tool_name"]), (&json!("can_use_tool"), &json!("Edit")));
-    let texts = (&asked["input"]["old_string"], &asked["input"]["new_string"]);
-    assert_eq!(texts, (&json!("two"), &json!("2")), "{asked}");
-    assert_eq!(asked["input"]["file_path"], "a.txt", "{asked}");
-    assert_eq!(std::fs::read_to_string(lab.workspace().join("a.txt")).unwrap(), "one two three\n");
-    program.answer(&question, &json!({"behavior": "allow"}));
-    assert_eq!(program.result().1, "Edited.");
-    assert_eq!(std::fs::read_to_string(lab.workspace().join("a.txt")).unwrap(), "one 2 three\n");
-    assert_eq!(program.end(), Some(0));
-    nothing_is_left(&lab);
+    lab.nothing_is_left();
 }
 
 #[test]
@@ -189,7 +185,7 @@ fn real_cli_a_program_that_says_nothing_any_more_allows_nothing() {
     assert_eq!(program.result().1, "Then not.");
     assert!(!lab.workspace().join("never").exists());
     assert_eq!(program.end(), Some(0));
-    nothing_is_left(&lab);
+    lab.nothing_is_left();
 }
 
 #[test]
@@ -201,7 +197,7 @@ fn real_cli_a_program_that_is_gone_leaves_nothing() {
     let Program { mut child, stdin, lines } = program;
     drop((stdin, lines));
     assert_eq!(child.wait().unwrap().code(), Some(130));
-    nothing_is_left(&lab);
+    lab.nothing_is_left();
 }
 
 #[test]
@@ -226,26 +222,24 @@ fn real_cli_what_a_program_was_asked_is_withdrawn_as_soon_as_no_answer_counts() 
     assert_eq!(program.result().0, "cancelled");
     assert!(!lab.workspace().join("never").exists());
     program.end();
-    nothing_is_left(&lab);
+    lab.nothing_is_left();
 }
 
 #[test]
 fn real_cli_a_signal_ends_the_turn_with_a_result_and_leaves_nothing() {
-    for signal in [Signal::TERM, Signal::INT] {
-        let lab = lab("chat control signal", [shell("touch begun; sleep 300")]);
-        let mut program = Program::start(&lab, &["--approval", "yolo"]);
-        program.prompt("sleep");
-        program.prompt("never");
-        let deadline = Deadline::after(Duration::from_secs(120));
-        assert!(deadline.wait_until(|| lab.workspace().join("begun").exists()));
-        kill_process(Pid::from_child(&program.child), signal).unwrap();
-        let result = program.next("result");
-        assert_eq!(result["outcome"]["status"], "cancelled", "{result}");
-        assert_eq!(result["outcome"]["commands"][0]["command"], "touch begun; sleep 300", "{result}");
-        assert!(program.lines.next().is_none(), "the second prompt was taken");
-        assert_eq!(program.end(), Some(130));
-        nothing_is_left(&lab);
-    }
+    let lab = lab("chat control signal", [shell("touch begun; sleep 300")]);
+    let mut program = Program::start(&lab, &["--approval", "yolo"]);
+    program.prompt("sleep");
+    program.prompt("never");
+    let deadline = Deadline::after(Duration::from_secs(120));
+    assert!(deadline.wait_until(|| lab.workspace().join("begun").exists()));
+    kill_process(Pid::from_child(&program.child), Signal::INT).unwrap();
+    let result = program.next("result");
+    assert_eq!(result["outcome"]["status"], "cancelled", "{result}");
+    assert_eq!(result["outcome"]["commands"][0]["command"], "touch begun; sleep 300", "{result}");
+    assert!(program.lines.next().is_none(), "the second prompt was taken");
+    assert_eq!(program.end(), Some(130));
+    lab.nothing_is_left();
 }
 
 #[test]

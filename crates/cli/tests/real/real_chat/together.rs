@@ -5,16 +5,16 @@ use std::fs;
 use alhena::scripted::{Scenario, Turn, When};
 
 use super::screen::Screen;
-use super::{VERSION, chat, lab, nothing_is_left, told, write};
-use crate::lab::Lab;
+use super::{VERSION, chat, lab, told};
+use crate::lab::{Lab, write_file};
 
 /// Writes one text or another into the same file, as it is asked.
 fn writers(name: &str) -> Lab {
     let on = |prompt: &str| When::new().prompt(prompt);
     let scenario = Scenario::new()
         .turn(Turn::say("Wrote it.").when(When::new().response_of("write_file")).always())
-        .turn(write("shared.txt", "one\ntwo\n").when(on("first")).always())
-        .turn(write("shared.txt", "one\nTWO\n").when(on("second")).always());
+        .turn(write_file("shared.txt", "one\ntwo\n").when(on("first")).always())
+        .turn(write_file("shared.txt", "one\nTWO\n").when(on("second")).always());
     Lab::real(name, VERSION, scenario)
 }
 
@@ -50,7 +50,7 @@ fn real_cli_of_two_chats_in_a_folder_none_takes_back_what_the_other_did() {
         // What a turn has written is there, and is not said to be missing.
         assert!(!screen.seen.contains("not on disk"), "{}", screen.seen);
     }
-    nothing_is_left(&lab);
+    lab.nothing_is_left();
 }
 
 fn session_of(seen: &str) -> String {
@@ -82,7 +82,7 @@ fn real_cli_a_session_that_is_gone_on_with_in_its_own_chat_has_all_that_was_said
     for words in ["the first words", "the second words", "the third words"] {
         assert!(last.contains(words), "{words}");
     }
-    nothing_is_left(&lab);
+    lab.nothing_is_left();
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn real_cli_a_session_in_two_chats_at_once_is_kept_twice_and_that_is_said() {
     }
     assert!(second.seen.contains("both versions are kept"), "{}", second.seen);
     assert!(told(&lab).contains("words of one"));
-    nothing_is_left(&lab);
+    lab.nothing_is_left();
 }
 
 #[test]
@@ -127,6 +127,6 @@ fn real_cli_offline_is_a_tour_that_asks_and_can_be_taken_back() {
     screen.wait_for("removed");
     screen.say("/exit");
     assert!(screen.ended().success(), "{}", screen.seen);
-    assert!(!file.exists() && lab.server.requests("lab").is_empty());
-    nothing_is_left(&lab);
+    assert!(!file.exists() && (lab.calls() == 0));
+    lab.nothing_is_left();
 }

@@ -4,7 +4,8 @@ use alhena::scripted::Turn;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::screen::Screen;
-use super::{agents, chat, lab, nothing_is_left, shell};
+use super::{agents, chat, lab};
+use crate::lab::shell;
 
 #[test]
 fn real_cli_a_question_that_nobody_answers_in_time_leaves_the_screen_and_the_next_line_is_a_prompt() {
@@ -28,7 +29,7 @@ fn real_cli_a_question_that_nobody_answers_in_time_leaves_the_screen_and_the_nex
         "{:?}",
         asked.last().unwrap().texts().collect::<Vec<_>>()
     );
-    nothing_is_left(&lab);
+    lab.nothing_is_left();
 }
 
 #[test]
@@ -51,7 +52,7 @@ fn real_cli_ctrl_c_at_a_question_cancels_the_turn_and_twice_ends_the_conversatio
     screen.press("\u{3}");
     assert_eq!(screen.ended().code(), Some(130), "{}", screen.seen);
     assert!(!lab.workspace().join("never").exists());
-    nothing_is_left(&lab);
+    lab.nothing_is_left();
 }
 
 #[test]
@@ -69,5 +70,5 @@ fn real_cli_an_agent_that_is_killed_takes_its_question_along_and_the_conversatio
     screen.say("/exit");
     assert!(screen.ended().success(), "{}", screen.seen);
     assert!(!lab.workspace().join("never").exists());
-    nothing_is_left(&lab);
+    lab.nothing_is_left();
 }

@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::place::{Place, conversation, failing_tools};
 use super::promptfoo::PROMPTFOO;
+use crate::lab::write_file;
 
 pub const SDK: &str = "@alhena/agent-cli-sdk-gemini";
 
@@ -91,11 +92,7 @@ fn npm_test_works_on_every_node_that_the_packages_promise() {
 
 #[test]
 fn the_typescript_examples_run() {
-    let answer = || {
-        Scenario::new()
-            .turn(Turn::new().call("write_file", json!({"file_path": "haiku.txt", "content": "rivers\n"})))
-            .turn(Turn::say("Here it is."))
-    };
+    let answer = || Scenario::new().turn(write_file("haiku.txt", "rivers\n")).turn(Turn::say("Here it is."));
     let place = Place::new("agent-cli-sdk-example", [("sdk", answer())]);
     let packages = build(&place);
     let run = |place: &Place, example: &Path| {

@@ -4,6 +4,7 @@ use alhena::scripted::{Scenario, Turn};
 use serde_json::json;
 
 use super::place::Place;
+use crate::lab::write_file;
 
 fn scenarios() -> Vec<(&'static str, Scenario)> {
     let files = Scenario::new()
@@ -17,7 +18,7 @@ fn scenarios() -> Vec<(&'static str, Scenario)> {
         )
         .turn(Turn::say("Done."));
     let refused = json!({"code": 400, "message": "Request contains an invalid argument.", "status": "INVALID_ARGUMENT"});
-    let unasked = Turn::new().call("write_file", json!({"file_path": "c.txt", "content": "never\n"}));
+    let unasked = write_file("c.txt", "never\n");
     vec![
         ("files", files),
         ("prompt_file", Scenario::new().turn(Turn::say("It.").times(2))),
@@ -48,9 +49,7 @@ fn the_python_provider_keeps_its_contract() {
 
 #[test]
 fn the_python_example_runs() {
-    let answer = Scenario::new()
-        .turn(Turn::new().call("write_file", json!({"file_path": "haiku.txt", "content": "rivers\n"})))
-        .turn(Turn::say("Here it is."));
+    let answer = Scenario::new().turn(write_file("haiku.txt", "rivers\n")).turn(Turn::say("Here it is."));
     let place = Place::new("aiwf-example", [("example", answer)]);
     let example = alhena_testbed::cache::workspace().join("hosts/aiwf/example.py");
     let mut command = place.python("hosts/aiwf", &[&example.to_string_lossy()]);

@@ -135,9 +135,7 @@ fn what_the_python_package_detects_is_what_it_runs() {
     let script = projects.write("script.py", PYTHON);
     let command = |trust| projects.place.python("packages/python", &[&script, trust]);
     projects.check(command("no"), "trusted", Wanted::Projects);
-    projects.check(command("yes"), "trusted", Wanted::Projects);
     projects.check(command("yes"), "untrusted", Wanted::OnPath);
-    projects.check(command("settings"), "untrusted", Wanted::Projects);
     // Somebody who trusts every folder says so in a file.
     let config = projects.write("config.toml", "trust = \"settings\"\n");
     let mut command = command("no");
@@ -181,7 +179,6 @@ fn what_the_node_package_detects_is_what_it_runs() {
     let projects = Projects::new("detected-node");
     let command = projects.node("alhena", NODE);
     projects.check(command(&["no"]), "trusted", Wanted::Projects);
-    projects.check(command(&["yes"]), "trusted", Wanted::Projects);
     projects.check(command(&["yes"]), "untrusted", Wanted::OnPath);
     projects.check(command(&["settings"]), "untrusted", Wanted::Projects);
     projects.place.assert_nothing_left();
@@ -226,7 +223,7 @@ console.log('{}');
 fn promptfoo_runs_the_cli_that_is_detected_for_the_project() {
     let projects = Projects::new("detected-promptfoo");
     let command = projects.node(PROMPTFOO, PROMPTFOO_SCRIPT);
-    projects.check_both(|| command(&["working directory"]));
+    projects.check(command(&["working directory"]), "trusted", Wanted::Projects);
     // E-37: the call then works in an empty directory of its own.
     projects.check_both(|| command(&["config directory"]));
     projects.check(command(&["option"]), "untrusted", Wanted::Projects);

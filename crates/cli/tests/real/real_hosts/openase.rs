@@ -9,6 +9,7 @@ use alhena_testbed::{Deadline, RealCli, cache, tools};
 use serde_json::json;
 
 use super::place::Place;
+use crate::lab::write_file;
 
 const MODULE: &str = "alhena.dev/hosts/openase";
 /// The last release without stream-json.
@@ -139,9 +140,7 @@ fn the_go_sources_are_formatted() {
 
 #[test]
 fn the_go_example_runs() {
-    let answer = Scenario::new()
-        .turn(Turn::new().call("write_file", json!({"file_path": "haiku.txt", "content": "rivers\n"})))
-        .turn(Turn::say("Here it is."));
+    let answer = Scenario::new().turn(write_file("haiku.txt", "rivers\n")).turn(Turn::say("Here it is."));
     let place = Place::new("openase-example", [("example", answer)]);
     let program = place.home.tmp().join("example");
     place.run(&mut in_go(&place, &["build", "-o", &program.to_string_lossy(), "./example"]));

@@ -6,7 +6,8 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use alhena::scripted::{RecordedRequest, Scenario, Server, Turn};
+use crate::lab::{shell, write_file};
+use alhena::scripted::{RecordedRequest, Scenario, Server, Turn, Usage};
 use alhena_testbed::{
     Deadline, Finished, PrivateHome, RealCli, Trust, Watchdog, cache, processes_with_env, run_bounded,
 };
@@ -16,6 +17,21 @@ pub const ALHENA: &str = env!("CARGO_BIN_EXE_alhena");
 const VERSION: &str = "0.61.0";
 /// No program of a test takes longer.
 const LIMIT: Duration = Duration::from_secs(600);
+
+/// What an answer says that it took.
+pub fn usage() -> Usage {
+    Usage {
+        prompt_token_count: Some(1000),
+        cached_content_token_count: Some(200),
+        candidates_token_count: Some(100),
+        thoughts_token_count: Some(50),
+        total_token_count: Some(1150),
+        ..Usage::default()
+    }
+}
+
+/// What one answer of that size costs with gemini-2.5-flash: 800 fresh, 200 cached, 150 out.
+pub const ONE_ANSWER: f64 = (800.0 * 0.3 + 200.0 * 0.03 + 150.0 * 2.5) / 1e6;
 
 /// A failing command, a tool that nobody allowed and one that goes wrong, in one turn and then in turns of their own.
 pub fn failing_tools() -> Scenario {
@@ -31,11 +47,11 @@ pub fn failing_tools() -> Scenario {
 
 /// A conversation: a file that may be written, a command that may not, a turn that hangs, and one that goes on after it.
 pub fn conversation() -> Scenario {
-    let write = |path: &str| Turn::new().call("write_file", json!({"file_path": path, "content": "made\n"}));
+    let write = |path: &str| write_file(path, "made\n");
     Scenario::new()
         .turn(write("b.txt"))
         .turn(Turn::say("Written."))
-        .turn(Turn::new().call("run_shell_command", json!({"command": "touch never"})))
+        .turn(shell("touch never"))
         .turn(Turn::say("Then not."))
         .turn(Turn::new().text("Thinking").hang())
         .turn(write("c.txt"))

@@ -5,29 +5,15 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use alhena::scripted::{Scenario, Turn, Usage, When};
+use alhena::scripted::{Scenario, Turn, When};
 use alhena_testbed::npm::Packages;
 use alhena_testbed::{cache, run_bounded, tools};
 use serde_json::{Value, json};
 
-use super::place::Place;
+use super::place::{ONE_ANSWER, Place, usage};
 
 pub const PROMPTFOO: &str = "@alhena/promptfoo-gemini-cli";
 const LIMIT: Duration = Duration::from_secs(420);
-
-fn usage() -> Usage {
-    Usage {
-        prompt_token_count: Some(1000),
-        cached_content_token_count: Some(200),
-        candidates_token_count: Some(100),
-        thoughts_token_count: Some(50),
-        total_token_count: Some(1150),
-        ..Usage::default()
-    }
-}
-
-/// What one answer of that size costs with gemini-2.5-flash: 800 fresh, 200 cached, 150 out.
-const ONE_ANSWER: f64 = (800.0 * 0.3 + 200.0 * 0.03 + 150.0 * 2.5) / 1e6;
 
 fn greetings() -> Scenario {
     let mut scenario = Scenario::new()

@@ -13,6 +13,7 @@ use super::agent_cli_sdk::SDK;
 use super::openase;
 use super::place::Place;
 use super::promptfoo::{self, PROMPTFOO};
+use crate::lab::write_file;
 
 /// Blocks that are run here: README and language, in the order in which they stand.
 const RUN_HERE: &[(&str, &str)] = &[
@@ -106,7 +107,7 @@ fn every_readme_has_the_sections_that_the_hosts_ask_for() {
 
 /// A model that mends a file in `app`, is asked what was wrong, and does it all again; and a place with that directory.
 fn place(name: &str) -> Place {
-    let mend = || Turn::new().call("write_file", json!({"file_path": "sum.py", "content": "a + b\n"}));
+    let mend = || write_file("sum.py", "a + b\n");
     let scenario = Scenario::new()
         .turn(mend())
         .turn(Turn::say("Mended: ```json\n{\"files\": [\"sum.py\"]}\n```"))

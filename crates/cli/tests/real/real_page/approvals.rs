@@ -4,10 +4,10 @@ use alhena::scripted::{Scenario, Turn};
 use serde_json::json;
 
 use super::place::Place;
+use crate::lab::write_file;
 
 fn two_files() -> Scenario {
-    let write =
-        |name: &str, text: &str| Turn::new().call("write_file", json!({"file_path": name, "content": text}));
+    let write = |name: &str, text: &str| write_file(name, text);
     Scenario::new()
         .turn(write("kept.txt", "yes\n"))
         .turn(write("refused.txt", "no\n"))
@@ -66,21 +66,6 @@ fn one_tool_is_allowed_and_another_rejected_with_a_reason() {
 }
 
 #[test]
-fn the_session_of_a_chat_that_is_open_is_one_click_away() {
-    let mut place = Place::new("chat-session", two_files());
-    asked(&mut place);
-    place.browser.click("a[href^='#/session/']").unwrap();
-    let shows = |part: &str| {
-        format!(
-            "document.querySelector('.view[data-view=session] {part}')?.innerText.includes('Write two files')"
-        )
-    };
-    place.waits(&shows(".transcript"));
-    place.waits(&shows("h1"));
-    place.is_harmless();
-}
-
-#[test]
 fn a_question_that_comes_under_the_fingers_is_not_answered_by_them() {
     let mut place = Place::new("fingers", two_files());
     // Each question is answered the moment it appears, as by somebody who was typing or clicking already.
@@ -103,12 +88,20 @@ fn a_question_that_comes_under_the_fingers_is_not_answered_by_them() {
 
 #[test]
 fn what_waits_for_a_person_stands_first() {
-    let write =
-        |text: &str| Turn::new().call("write_file", json!({"file_path": "notes.txt", "content": text}));
+    let write = |text: &str| write_file("notes.txt", text);
     let scenario =
         Scenario::new().turn(write("once\n")).turn(write("twice\n")).turn(Turn::say("Written twice."));
     let mut place = Place::new("first", scenario);
     asked(&mut place);
+    // The session of a chat that is open is one click away.
+    let chat = place.asks("location.hash").as_str().unwrap().to_owned();
+    place.browser.click("a[href^='#/session/']").unwrap();
+    for part in [".transcript", "h1"] {
+        let shown = format!("document.querySelector('.view[data-view=session] {part}')");
+        place.waits(&format!("{shown}?.innerText.includes('Write two files')"));
+    }
+    place.go(&chat);
+    place.sees(".view[data-view=chat] .asked");
     place.browser.fill("#say", "Half a thought").unwrap();
     place.go("#/now");
     place.sees("section[aria-label='Waits for you'] .waits a");
@@ -138,8 +131,7 @@ fn nothing_is_allowed_that_could_not_be_seen() {
     };
     let line = format!("var a=1;/*{}*/TAIL()\n", "p".repeat(1500));
     let lines: String = (0..300).map(|number| format!("line {number}\n")).collect();
-    let write =
-        |name: &str, text: &str| Turn::new().call("write_file", json!({"file_path": name, "content": text}));
+    let write = |name: &str, text: &str| write_file(name, text);
     let elsewhere = json!({"dir_path": "sub", "description": "Looks round", "is_background": true});
     let scenario = Scenario::new()
         .turn(shell(&padded, json!({})))

@@ -12,7 +12,7 @@ fn says(text: &str) -> Scenario {
 }
 
 #[test]
-fn a_session_is_found_by_a_word_and_read_with_the_word_marked() {
+fn a_session_is_found_by_a_word_and_a_token_for_watching_shows_everything_and_offers_nothing_to_do() {
     let mut place = Place::new("search", says("The größte heron stands in the reeds."));
     place.starts("Tell me of birds", "default");
     place.ends("success");
@@ -50,6 +50,21 @@ fn a_session_is_found_by_a_word_and_read_with_the_word_marked() {
     place.go("#/sessions?q=flamingo");
     place.waits("document.querySelector('.empty')?.textContent.includes('Nothing was found')");
     place.is_harmless();
+
+    let address = place.served.for_watching.clone();
+    place.browser.open(&address).unwrap();
+    place.sees("html[data-access=read] #access");
+    for view in ["#/now", "#/runs", "#/chats", "#/sessions", "#/usage", "#/doctor"] {
+        place.go(view);
+        place.waits("document.querySelector('main .rows a, main table, main .findings, main .empty')");
+        let offered =
+            place.asks("document.querySelectorAll('main [data-acts], a[href^=\"#/start\"]').length");
+        assert_eq!(offered, json!(0), "{view}");
+    }
+    place.go("#/runs");
+    place.browser.click(".rows a").unwrap();
+    place.ends("success");
+    assert_eq!(place.asks("Boolean(document.querySelector('#resume, #stop'))"), json!(false));
 }
 
 #[test]
@@ -119,25 +134,4 @@ fn grouped(figure: u64) -> String {
         out.push(digit);
     }
     out
-}
-
-#[test]
-fn a_token_for_watching_shows_everything_and_offers_nothing_to_do() {
-    let mut place = Place::new("watching", says("Fine."));
-    place.starts("Hello", "default");
-    place.ends("success");
-    let address = place.served.for_watching.clone();
-    place.browser.open(&address).unwrap();
-    place.sees("html[data-access=read] #access");
-    for view in ["#/now", "#/runs", "#/chats", "#/sessions", "#/usage", "#/doctor"] {
-        place.go(view);
-        place.waits("document.querySelector('main .rows a, main table, main .findings, main .empty')");
-        let offered =
-            place.asks("document.querySelectorAll('main [data-acts], a[href^=\"#/start\"]').length");
-        assert_eq!(offered, json!(0), "{view}");
-    }
-    place.go("#/runs");
-    place.browser.click(".rows a").unwrap();
-    place.ends("success");
-    assert_eq!(place.asks("Boolean(document.querySelector('#resume, #stop'))"), json!(false));
 }

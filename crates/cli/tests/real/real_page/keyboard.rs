@@ -4,11 +4,11 @@ use alhena::scripted::{Scenario, Turn};
 use serde_json::json;
 
 use super::place::Place;
+use crate::lab::write_file;
 
 #[test]
 fn everything_is_done_with_the_keyboard_alone() {
-    let write =
-        |name: &str| Turn::new().call("write_file", json!({"file_path": name, "content": "by keys\n"}));
+    let write = |name: &str| write_file(name, "by keys\n");
     let scenario =
         Scenario::new().turn(write("first.txt")).turn(write("second.txt")).turn(Turn::say("Fine."));
     let mut place = Place::new("keys", scenario);

@@ -11,7 +11,7 @@ use alhena_testbed::{Deadline, HeldPort, processes, processes_with_env, tools, v
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::lab::{ALHENA, Lab};
+use crate::lab::Lab;
 
 /// The model, so that no router is asked.
 pub const MODEL: &str = "gemini-2.5-flash";
@@ -76,8 +76,7 @@ impl Drop for Served {
 
 /// Alhena in the workspace; the CLI that it finds is the first on PATH.
 fn command(lab: &Lab) -> Command {
-    let mut command = Command::new(ALHENA);
-    command.env_clear().envs(lab.env.iter()).current_dir(lab.workspace());
+    let mut command = lab.alhena(&[]);
     let first = lab.gemini.path.parent().unwrap().to_path_buf();
     let path = std::env::split_paths(lab.env.get("PATH").unwrap()).collect::<Vec<PathBuf>>();
     command.env("PATH", std::env::join_paths([first].into_iter().chain(path)).unwrap());

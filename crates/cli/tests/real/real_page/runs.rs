@@ -53,27 +53,6 @@ fn a_run_that_is_started_from_the_page_is_watched_until_it_ends() {
 }
 
 #[test]
-fn stopping_a_run_during_a_shell_command_leaves_no_process() {
-    let command = json!({"command": "echo begun > begun.txt; sleep 63.1; echo over > over.txt"});
-    let scenario = Scenario::new().turn(Turn::new().text("Working. ").call("run_shell_command", command));
-    let mut place = Place::new("stop", scenario);
-    place.starts("Sleep a little", "yolo");
-    place.sees(".tool[data-tool=run_shell_command][data-state=running]");
-    let begun = place.lab.workspace().join("begun.txt");
-    let deadline = alhena_testbed::Deadline::after(Duration::from_secs(60));
-    assert!(deadline.wait_until(|| begun.exists()));
-    place.browser.click("#stop").unwrap();
-    place.ends("cancelled");
-    place.no_agent_is_left();
-    assert!(!place.lab.workspace().join("over.txt").exists());
-    place.waits("document.querySelector('.tool[data-tool=run_shell_command]').dataset.state !== 'running'");
-    // Nothing runs any more, and the list of what runs says so.
-    place.go("#/now");
-    place.waits("!document.querySelector('.badge[data-state=running]')");
-    place.is_harmless();
-}
-
-#[test]
 fn what_the_server_does_not_take_is_told_at_the_field() {
     let mut place = Place::new("fields", Scenario::new());
     place.go("#/start");
@@ -133,7 +112,7 @@ fn a_run_from_the_page_gives_data_by_its_schema_and_keeps_to_its_budget() {
     place.sees("section[aria-label=Data] pre");
     let shown = place.texts("section[aria-label=Data] pre").concat();
     assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap(), json!({"n": 3}));
-    assert_eq!(place.lab.server.requests("lab").len(), 1);
+    assert_eq!(place.lab.calls(), 1);
 
     place.go("#/start");
     place.browser.fill("#start-prompt", "And more?").unwrap();
@@ -144,7 +123,7 @@ fn a_run_from_the_page_gives_data_by_its_schema_and_keeps_to_its_budget() {
     place.sees(".view[data-view=run][data-state]");
     place.ends("failed");
     place.waits("document.querySelector('.failure')?.innerText.includes('of 1 tokens')");
-    assert_eq!(place.lab.server.requests("lab").len(), 2);
+    assert_eq!(place.lab.calls(), 2);
     place.is_harmless();
 }
 

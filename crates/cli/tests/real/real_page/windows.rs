@@ -33,9 +33,13 @@ fn four_windows_on_a_live_run_leave_connections_for_a_click() {
     }
     place.browser.click("#stop").unwrap();
     place.ends("cancelled");
+    place.no_agent_is_left();
     // The others hear of it too.
     place.browser.turn_to(1);
     place.ends("cancelled");
+    // Nothing runs any more, and the list of what runs says so.
+    place.go("#/now");
+    place.waits("!document.querySelector('.badge[data-state=running]')");
     place.is_harmless();
 }
 

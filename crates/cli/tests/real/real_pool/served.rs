@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{
     VERSION, agents, answer, asked, lab, nothing_is_left, pool, run, start, well_before_the_next_hour,
 };
-use crate::lab::{Lab, all};
+use crate::lab::{Lab, all, shell};
 
 #[test]
 fn real_cli_prompts_in_one_folder_use_one_session_and_none_hears_of_another() {
@@ -57,7 +57,7 @@ fn real_cli_a_pooled_prompt_gives_the_same_events_and_outcome_as_a_run() {
                     .thought("Plan", "write")
                     .call("write_file", json!({"file_path": "n.txt", "content": "x\n"})),
             )
-            .turn(Turn::new().call("run_shell_command", json!({"command": "echo out; exit 3"})))
+            .turn(shell("echo out; exit 3"))
             .turn(Turn::new().text("Do").text("ne."))
     };
     let request = |lab: &Lab| lab.request("go").approval(Approval::Yolo);
@@ -135,29 +135,11 @@ fn real_cli_a_session_is_not_used_again_after_a_tool_a_failure_or_a_change_of_th
 }
 
 #[test]
-fn real_cli_an_answer_that_is_cut_off_fails_its_own_run_and_no_other() {
-    let scenario = Scenario::dynamic(|request: &alhena::scripted::RecordedRequest| {
-        let cut = request.prompt() == Some("cut");
-        Turn::new().text("part").finish(if cut { "MAX_TOKENS" } else { "STOP" })
-    });
-    let lab = Lab::real("cut off", VERSION, scenario);
-    let pool = pool(1);
-    let told = ["whole", "cut", "whole again"].map(|word| {
-        let outcome = run(&lab, &pool, lab.request(word));
-        (outcome.is_success(), outcome.finish_reason.clone().unwrap())
-    });
-    assert_eq!(
-        told,
-        [(true, "STOP"), (false, "MAX_TOKENS"), (true, "STOP")].map(|(ok, why)| (ok, why.to_owned()))
-    );
-}
-
-#[test]
 fn real_cli_what_the_router_takes_is_in_the_usage_of_each_prompt() {
     let lab = lab("router");
     let pool = pool(1);
     for word in ["alder", "birch", "cedar"] {
-        let before = lab.server.requests("lab").len();
+        let before = lab.calls();
         let outcome = run(&lab, &pool, lab.request(word).model("auto"));
         assert_eq!(outcome.text.all(), format!("heard {word}"), "{:?}", outcome.failure);
         let asked = lab.server.requests("lab").split_off(before);
@@ -173,11 +155,12 @@ fn real_cli_what_the_router_takes_is_in_the_usage_of_each_prompt() {
 
 /// What the CLI asks for itself: where nobody says which model answered, it is counted all the same, and has no price.
 #[test]
-fn real_cli_what_a_search_of_the_web_takes_is_in_the_usage_of_its_prompt() {
+fn real_cli_each_prompt_has_its_own_usage_and_its_own_finish_reason() {
     let scenario = Scenario::dynamic(|request: &alhena::scripted::RecordedRequest| {
         let searches = request.prompt() == Some("search") && request.action.starts_with("stream");
         let turn = match searches && request.responses().next().is_none() {
             true => Turn::new().call("google_web_search", json!({"query": "alders"})),
+            false if request.prompt() == Some("cut") => Turn::say("part").finish("MAX_TOKENS"),
             false => Turn::say("found"),
         };
         let (prompt, answer, total) = (Some(100), Some(10), Some(110));
@@ -191,13 +174,15 @@ fn real_cli_what_a_search_of_the_web_takes_is_in_the_usage_of_its_prompt() {
     let lab = Lab::real("aside", VERSION, scenario);
     let pool = pool(1);
     let taken = |word: &str| {
-        let before = lab.server.requests("lab").len();
+        let before = lab.calls();
         let outcome = run(&lab, &pool, lab.request(word).approval(Approval::Yolo));
         assert!(outcome.is_success(), "{:?}", outcome.failure);
-        let calls = lab.server.requests("lab").len() - before;
+        let calls = lab.calls() - before;
         (calls as u64, outcome.model_calls, outcome.usage.all.total, outcome.cost_usd.is_some())
     };
     assert_eq!(taken("plain"), (1, 1, 110, true));
+    let cut = run(&lab, &pool, lab.request("cut").approval(Approval::Yolo));
+    assert_eq!((cut.is_success(), cut.finish_reason.as_deref()), (false, Some("MAX_TOKENS")));
     assert_eq!(taken("search"), (3, 3, 330, false));
     assert_eq!(taken("plain again"), (1, 1, 110, true));
 }
@@ -257,7 +242,7 @@ fn real_cli_a_batch_of_different_keys_is_served_by_as_many_processes_as_there_ma
             }
         });
         // All are asked at once, and every third has a key of its own.
-        let runs: Vec<_> = (0..24)
+        let runs: Vec<_> = (0..9)
             .map(|number| start(&lab, &pool, lab.request(&word(number)).env("KEY", (number % 3).to_string())))
             .collect();
         for (number, run) in runs.into_iter().enumerate() {
@@ -267,7 +252,7 @@ fn real_cli_a_batch_of_different_keys_is_served_by_as_many_processes_as_there_ma
         over.store(true, std::sync::atomic::Ordering::Relaxed);
     });
     assert!(most.into_inner() <= 2);
-    assert_eq!(asked(&lab).len(), 24);
+    assert_eq!(asked(&lab).len(), 9);
     pool.close_blocking();
     nothing_is_left(&lab);
 }

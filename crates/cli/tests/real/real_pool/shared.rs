@@ -12,7 +12,7 @@ use alhena_testbed::Deadline;
 use serde_json::json;
 
 use super::{VERSION, agents, asked, lab, nothing_is_left, pool, run, start};
-use crate::lab::Lab;
+use crate::lab::{Lab, shell};
 
 /// Prompts in two folders by turns, on one process at a time: whoever shares it comes right behind. What the API got of each.
 fn by_turns(lab: &Lab, settle: impl Fn(&Path, &str)) -> Vec<(&'static str, Arc<RecordedRequest>)> {
@@ -29,19 +29,6 @@ fn by_turns(lab: &Lab, settle: impl Fn(&Path, &str)) -> Vec<(&'static str, Arc<R
     pool.close_blocking();
     nothing_is_left(lab);
     got
-}
-
-#[test]
-fn real_cli_a_folders_env_does_not_reach_a_prompt_in_another() {
-    let lab = lab("env");
-    let got = by_turns(&lab, |dir, name| {
-        let variable = format!("GEMINI_CLI_CUSTOM_HEADERS=X-Word: env-of-{name}\n");
-        std::fs::write(dir.join(".env"), variable).unwrap();
-    });
-    for (name, request) in got {
-        let word = request.headers.get("x-word").map(String::as_str);
-        assert_eq!(word, Some(format!("env-of-{name}").as_str()));
-    }
 }
 
 #[test]
@@ -89,7 +76,7 @@ require("readline").createInterface({input: process.stdin}).on("line", (line) =>
 #[test]
 fn real_cli_the_limit_of_a_processs_heap_is_not_that_of_its_tools() {
     let scenario = Scenario::dynamic(|request: &RecordedRequest| match request.responses().next() {
-        None => Turn::new().call("run_shell_command", json!({"command": "echo \"[$NODE_OPTIONS]\""})),
+        None => shell("echo \"[$NODE_OPTIONS]\""),
         Some(_) => Turn::say("done"),
     });
     let lab = Lab::real("heap", VERSION, scenario);

@@ -10,7 +10,7 @@ use alhena::scripted::{RecordedRequest, Scenario, Turn};
 use alhena::{EventKind, FailureKind, Pool, PoolOptions, Status};
 use alhena_testbed::processes::memory;
 
-use super::{VERSION, agents, home_of, nothing_is_left, start};
+use super::{VERSION, agents, nothing_is_left, start};
 use crate::lab::Lab;
 
 /// So many in the test suite.
@@ -126,7 +126,7 @@ fn sample(lab: &Lab, since: Instant, done: usize) -> (usize, u64, usize) {
     let own = memory(std::process::id());
     let descriptors = std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
     let files = count(&lab.home.path().join("alhena"));
-    let processes = alhena_testbed::processes_with_env(&home_of(lab)).len();
+    let processes = lab.processes().len();
     println!(
         "{:>7.0} s {done:>7} prompts {:>3} agents {:>6} MB, own {:>4} MB, {processes:>3} processes, {descriptors:>4} descriptors, {files:>5} files",
         since.elapsed().as_secs_f64(),

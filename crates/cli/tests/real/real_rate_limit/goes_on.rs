@@ -6,8 +6,8 @@ use alhena::scripted::{Scenario, Turn, Usage};
 use serde_json::json;
 
 use super::{
-    MODEL, OTHER, asked, check_events, counted, counts_and_then, has_warning, is_success, lab,
-    last_request_says, minute, other_model, request, wait,
+    MODEL, OTHER, asked, check_events, counted, has_warning, is_success, lab, last_request_says, minute,
+    other_model, request, wait,
 };
 
 #[test]
@@ -43,9 +43,7 @@ fn real_cli_what_the_cli_gives_up_on_is_waited_for_and_asked_again_in_the_same_s
 
 /// How many sessions are in the store of the lab's user.
 fn alhena_sessions(lab: &super::Lab) -> usize {
-    let mut command = std::process::Command::new(crate::lab::ALHENA);
-    command.env_clear().envs(lab.env.iter()).current_dir(lab.workspace());
-    let out = command.args(["sessions", "list", "--json"]).output().unwrap();
+    let out = lab.alhena(&["sessions", "list", "--json"]).output().unwrap();
     serde_json::Deserializer::from_slice(&out.stdout)
         .into_iter::<serde_json::Value>()
         .map(|value| value.unwrap())
@@ -66,8 +64,16 @@ fn real_cli_another_model_goes_on_after_a_daily_quota_and_the_tools_that_ran_do_
         .turn(Turn::daily_quota())
         .turn(Turn::say("Done.").usage(usage(2000)));
     let lab = lab("daily", scenario);
-    let (events, outcome) = lab.run_with_events(request(&lab, other_model()));
+    let dir = lab.home.path().join("recording");
+    let (events, outcome) = lab.run_with_events(request(&lab, other_model()).record(&dir));
     is_success(&outcome);
+    let mut played = Vec::new();
+    let again = alhena::agent::recording::play(&dir, |item| {
+        if let alhena::agent::Item::Event(event) = item {
+            played.push(event);
+        }
+    });
+    assert_eq!((again.unwrap(), &played), (outcome.clone(), &events));
     assert_eq!(asked(&lab), [MODEL, MODEL, OTHER]);
     assert_eq!((counted(&lab), outcome.tool_calls, outcome.commands.len()), (1, 1, 1));
     assert_eq!((outcome.text.all(), outcome.text.last()), ("Counting. Done.", "Done."));
@@ -93,31 +99,15 @@ fn real_cli_another_model_goes_on_after_a_daily_quota_and_the_tools_that_ran_do_
 
 #[test]
 fn real_cli_another_model_goes_on_at_once_when_a_minute_would_have_to_be_waited_for() {
-    for (name, begins) in [("first call", false), ("after a tool", true)] {
-        let turns = [minute(50), Turn::say("Done.")];
-        let scenario = match begins {
-            true => counts_and_then(turns),
-            false => turns.into_iter().fold(Scenario::new(), Scenario::turn),
-        };
-        let lab = lab(name, scenario);
-        let (events, outcome) = lab.run_with_events(request(&lab, other_model()));
-        is_success(&outcome);
-        assert_eq!(asked(&lab).last().map(String::as_str), Some(OTHER), "{name}");
-        assert_eq!((counted(&lab), outcome.text.last()), (usize::from(begins), "Done."), "{name}");
-        assert_eq!(last_request_says(&lab, "count"), 1, "{name}");
-        check_events(&events, &outcome);
-        assert!(
-            outcome.warnings.iter().any(|warning| warning.contains("going on with")),
-            "{:?}",
-            outcome.warnings
-        );
-        assert!(
-            !outcome.warnings.iter().any(|warning| warning.contains("session file")),
-            "{:?}",
-            outcome.warnings
-        );
-        assert_eq!(alhena_sessions(&lab), 1, "{name}");
-    }
+    let lab = lab("minute", Scenario::new().turn(minute(50)).turn(Turn::say("Done.")));
+    let (events, outcome) = lab.run_with_events(request(&lab, other_model()));
+    is_success(&outcome);
+    assert_eq!(asked(&lab).last().map(String::as_str), Some(OTHER));
+    assert_eq!((outcome.text.last(), last_request_says(&lab, "count")), ("Done.", 1));
+    check_events(&events, &outcome);
+    assert!(has_warning(&outcome, &["going on with"]), "{:?}", outcome.warnings);
+    assert!(!has_warning(&outcome, &["session file"]), "{:?}", outcome.warnings);
+    assert_eq!(alhena_sessions(&lab), 1);
 }
 
 #[test]
@@ -134,22 +124,6 @@ fn real_cli_a_run_that_goes_on_twice_and_was_a_resumed_one_has_one_session() {
     assert_eq!((last_request_says(&lab, "remember me"), last_request_says(&lab, "count")), (1, 1));
     assert!(events.iter().enumerate().all(|(index, event)| event.seq == index as u64));
     assert_eq!(alhena_sessions(&lab), 1);
-}
-
-#[test]
-fn real_cli_a_recording_of_several_attempts_plays_the_same() {
-    let lab = lab("recorded", counts_and_then([Turn::daily_quota(), Turn::say("Done.")]));
-    let dir = lab.home.path().join("recording");
-    let (events, outcome) = lab.run_with_events(request(&lab, other_model()).record(&dir));
-    is_success(&outcome);
-    let mut played = Vec::new();
-    let again = alhena::agent::recording::play(&dir, |item| {
-        if let alhena::agent::Item::Event(event) = item {
-            played.push(event);
-        }
-    });
-    assert_eq!(again.unwrap(), outcome);
-    assert_eq!(played, events);
 }
 
 #[test]

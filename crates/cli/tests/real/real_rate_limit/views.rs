@@ -6,22 +6,21 @@ use serde_json::Value;
 
 use super::{MODEL, OTHER, counted, counts_and_then, lab, seconds};
 
-fn printed(view: &str) -> Vec<Value> {
-    let lab = lab(view, counts_and_then([Turn::daily_quota(), Turn::say("Done.")]));
-    let goes_on = format!("model={OTHER}");
-    let args =
-        ["--trust", "--approval", "yolo", "-m", MODEL, "--on-rate-limit", &goes_on, "--as", view, "count"];
-    let done = run_bounded(&mut lab.command(&args), seconds(120)).unwrap();
-    assert!(done.succeeded(), "{view}: {}", done.stderr_text());
-    assert_eq!(counted(&lab), 1);
-    let text = done.stdout_text();
-    let values = serde_json::Deserializer::from_str(&text).into_iter();
-    values.map(|value| value.unwrap()).collect()
-}
-
 #[test]
-fn real_cli_stream_json_has_one_init_and_one_result_which_is_true_and_counts_everything() {
-    let lines = printed("stream-json");
+fn real_cli_every_view_has_one_beginning_and_one_true_end_and_tells_of_both_models() {
+    let lab = lab("views", counts_and_then([Turn::daily_quota(), Turn::say("Done.")]));
+    let goes_on = format!("model={OTHER}");
+    let recording = lab.home.path().join("recording");
+    let record = format!("--record={}", recording.display());
+    let args = ["--trust", "--approval", "yolo", "-m", MODEL, "--on-rate-limit", &goes_on, &record];
+    let args = [&args[..], &["--as", "stream-json", "count"]].concat();
+    let done = run_bounded(&mut lab.command(&args), seconds(120)).unwrap();
+    assert!(done.succeeded(), "{}", done.stderr_text());
+    assert_eq!(counted(&lab), 1);
+    let values = |text: &str| -> Vec<Value> {
+        serde_json::Deserializer::from_str(text).into_iter().map(|value| value.unwrap()).collect()
+    };
+    let lines = values(&done.stdout_text());
     let of = |kind: &str| lines.iter().filter(|line| line["type"] == kind).collect::<Vec<_>>();
     assert_eq!((of("init").len(), of("tool_use").len(), of("tool_result").len()), (1, 1, 1), "{lines:#?}");
     let [result] = of("result")[..] else { panic!("{lines:#?}") };
@@ -30,10 +29,13 @@ fn real_cli_stream_json_has_one_init_and_one_result_which_is_true_and_counts_eve
     let models = result["stats"]["models"].as_object().unwrap();
     assert_eq!(models.keys().collect::<Vec<_>>(), [MODEL, OTHER], "{result:#}");
     assert_eq!(result["stats"]["tool_calls"], 1);
-}
 
-#[test]
-fn real_cli_json_events_and_outcome_tell_of_both_models_and_of_what_was_decided() {
+    let printed = |view: &str| {
+        let mut parse = std::process::Command::new(crate::lab::ALHENA);
+        let done = run_bounded(parse.args(["parse", "--as", view]).arg(&recording), seconds(60)).unwrap();
+        assert!(done.succeeded(), "{view}: {}", done.stderr_text());
+        values(&done.stdout_text())
+    };
     let report = printed("json").remove(0);
     assert_eq!((report["response"].as_str(), report.get("error")), (Some("Done."), None), "{report:#}");
     assert_eq!(report["stats"]["models"].as_object().unwrap().len(), 2, "{report:#}");

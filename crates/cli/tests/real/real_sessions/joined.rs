@@ -36,23 +36,27 @@ fn lab(version: &str) -> Lab {
     lab
 }
 
-fn run(lab: &Lab, view: &str) -> String {
+/// The messages of a run as it prints them, and its events as its recording has them.
+fn run(lab: &Lab) -> (Value, String) {
     let gemini = lab.gemini.path.to_str().unwrap();
-    printed(
-        lab,
-        &["run", "--gemini", gemini, "--model", "gemini-2.5-flash", "--approval", "yolo", "--as", view, "go"],
-    )
+    let recording = lab.home.path().join("recording");
+    let recording = recording.to_str().unwrap();
+    let fixed = ["run", "--gemini", gemini, "--model", "gemini-2.5-flash", "--approval", "yolo"];
+    let messages = printed(lab, &[&fixed[..], &["--record", recording, "--as", "messages", "go"]].concat());
+    let events = printed(lab, &["parse", recording, "--as", "events"]);
+    (serde_json::from_str(&messages).unwrap(), events)
 }
 
 #[test]
-fn real_cli_a_run_gives_the_messages_that_its_session_gives_later() {
+fn real_cli_a_run_gives_the_messages_and_events_that_its_session_gives_later() {
     let schema: Value = serde_json::from_str(&std::fs::read_to_string(schema_path()).unwrap()).unwrap();
     for version in versions() {
         let lab = lab(&version);
-        let live: Value = serde_json::from_str(&run(&lab, "messages")).unwrap();
+        let (live, events) = run(&lab);
         let stored: Value =
             serde_json::from_str(&printed(&lab, &["sessions", "show", "--as", "messages"])).unwrap();
         assert_eq!(live, stored, "{version}");
+        say_the_same(&version, &events, &printed(&lab, &["sessions", "show", "--as", "events"]));
         let live = live.as_array().unwrap();
         // A prompt, four answers, and the results of the calls of three.
         assert_eq!(live.len(), 8, "{version} {live:?}");
@@ -90,27 +94,19 @@ fn said(events: &str, kind: &str) -> Vec<Value> {
     wanted.map(keep).collect()
 }
 
-#[test]
-fn real_cli_the_events_of_a_run_say_what_its_session_says_later() {
-    for version in versions() {
-        let lab = lab(&version);
-        let live = run(&lab, "events");
-        let stored = printed(&lab, &["sessions", "show", "--as", "events"]);
-        for kind in ["thinking", "tool_call", "tool_result"] {
-            let told = said(&live, kind);
-            assert_eq!(told, said(&stored, kind), "{version}");
-            assert!(told.len() >= 2, "{version} {kind}");
-        }
-        // The CLI trims what it stores.
-        let text = |events: &str| -> String {
-            let all: String = said(events, "text")
-                .iter()
-                .map(|event| event["delta"].as_str().unwrap().to_owned())
-                .collect();
-            all.split_whitespace().collect()
-        };
-        assert_eq!(text(&live), text(&stored), "{version}");
+fn say_the_same(version: &str, live: &str, stored: &str) {
+    for kind in ["thinking", "tool_call", "tool_result"] {
+        let told = said(live, kind);
+        assert_eq!(told, said(stored, kind), "{version}");
+        assert!(told.len() >= 2, "{version} {kind}");
     }
+    // The CLI trims what it stores.
+    let text = |events: &str| -> String {
+        let all: String =
+            said(events, "text").iter().map(|event| event["delta"].as_str().unwrap().to_owned()).collect();
+        all.split_whitespace().collect()
+    };
+    assert_eq!(text(live), text(stored), "{version}");
 }
 
 #[test]
@@ -118,7 +114,7 @@ fn real_cli_an_old_release_gives_its_messages_too() {
     let version = "0.39.1";
     assert!(RealCli::get(version).is_ok());
     let lab = lab(version);
-    let live: Value = serde_json::from_str(&run(&lab, "messages")).unwrap();
+    let (live, _) = run(&lab);
     let listed: Value = serde_json::from_str(&printed(&lab, &["sessions", "list", "--json"])).unwrap();
     let id = listed[0]["id"].as_str().unwrap();
     let stored: Value =

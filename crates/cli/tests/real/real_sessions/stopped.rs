@@ -23,8 +23,6 @@ enum Way {
     Timeout,
 }
 
-const SIGNALS: [Way; 3] = [Way::Signal(Signal::TERM), Way::Signal(Signal::INT), Way::Signal(Signal::HUP)];
-
 /// What has to have happened before a signal is sent.
 enum Moment {
     /// The run has a home of its own.
@@ -74,7 +72,7 @@ fn stopped(lab: &Lab, way: Way, moment: &Moment, more: &[&str]) -> Option<Outcom
                 events.push(serde_json::from_str(&line).unwrap());
                 events.last().unwrap()["type"] == *kind
             }),
-            Moment::Asked(times) => deadline.wait_until(|| lab.server.requests("lab").len() >= *times),
+            Moment::Asked(times) => deadline.wait_until(|| lab.calls() >= *times),
             Moment::File(name) => deadline.wait_until(|| lab.workspace().join(name).exists()),
         };
         assert!(reached, "{events:#?}");
@@ -105,37 +103,35 @@ fn gone_on_with(lab: &Lab, outcome: &Outcome) -> String {
     last.body["contents"].to_string()
 }
 
-fn assert_kept(ways: &[Way], turns: fn() -> Vec<Turn>, moment: &Moment, said: &[&str]) {
-    for way in ways.iter().copied() {
-        let lab = lab(turns());
-        let outcome = stopped(&lab, way, moment, &[]).unwrap();
-        let expected = match way {
-            Way::Timeout => FailureKind::Timeout,
-            Way::Signal(_) => FailureKind::Cancelled,
-        };
-        assert_eq!(outcome.failure.as_ref().map(|failure| failure.kind), Some(expected), "{way:?}");
-        assert_eq!(outcome.warnings, [] as [&str; 0], "{way:?}");
-        let told = gone_on_with(&lab, &outcome);
-        for said in said.iter().chain(&["Do it", "Go on"]) {
-            assert!(told.contains(said), "{way:?}: {said} is not in {told}");
-        }
-        let listed: Value = serde_json::from_str(&printed(&lab, &["sessions", "list", "--json"])).unwrap();
-        assert_eq!(listed.as_array().map(Vec::len), Some(1), "{listed:#}");
-        assert_eq!(listed[0]["state"], json!("answered"), "{listed:#}");
+fn assert_kept(way: Way, turns: fn() -> Vec<Turn>, moment: &Moment, said: &[&str]) {
+    let lab = lab(turns());
+    let outcome = stopped(&lab, way, moment, &[]).unwrap();
+    let expected = match way {
+        Way::Timeout => FailureKind::Timeout,
+        Way::Signal(_) => FailureKind::Cancelled,
+    };
+    assert_eq!(outcome.failure.as_ref().map(|failure| failure.kind), Some(expected), "{way:?}");
+    assert_eq!(outcome.warnings, [] as [&str; 0], "{way:?}");
+    let told = gone_on_with(&lab, &outcome);
+    for said in said.iter().chain(&["Do it", "Go on"]) {
+        assert!(told.contains(said), "{way:?}: {said} is not in {told}");
     }
+    let listed: Value = serde_json::from_str(&printed(&lab, &["sessions", "list", "--json"])).unwrap();
+    assert_eq!(listed.as_array().map(Vec::len), Some(1), "{listed:#}");
+    assert_eq!(listed[0]["state"], json!("answered"), "{listed:#}");
 }
 
 #[test]
 fn real_cli_stopped_while_it_thinks_keeps_the_prompt() {
     let turns = || vec![Turn::new().thought("Plan", "Think.").sleep(LONG).text("x")];
-    assert_kept(&SIGNALS, turns, &Moment::Asked(1), &[]);
+    assert_kept(Way::Signal(Signal::HUP), turns, &Moment::Asked(1), &[]);
 }
 
 #[test]
 fn real_cli_stopped_in_an_answer_keeps_what_was_done_before_it() {
     let turns = || vec![writes(), Turn::new().text("Half an ").sleep(LONG).text("answer.")];
     assert_kept(
-        &SIGNALS,
+        Way::Signal(Signal::INT),
         turns,
         &Moment::Asked(2),
         &["I begin.", "write_file", "one.txt", "Successfully created"],
@@ -147,26 +143,25 @@ fn real_cli_stopped_in_an_answer_keeps_what_was_done_before_it() {
 fn real_cli_stopped_in_a_shell_command_keeps_every_call_that_had_ended() {
     let said = ["I begin.", "write_file", "one.txt", "Successfully created", "Now wait."];
     let turns = || vec![writes(), waits()];
-    assert_kept(&SIGNALS, turns, &Moment::File("begun.txt"), &said);
-    assert_kept(&[Way::Timeout], turns, &Moment::File("begun.txt"), &said);
+    assert_kept(Way::Signal(Signal::TERM), turns, &Moment::File("begun.txt"), &said);
+    assert_kept(Way::Timeout, turns, &Moment::File("begun.txt"), &said);
 }
 
 #[test]
 fn real_cli_stopped_between_two_turns_keeps_the_first() {
     let turns = || vec![writes(), Turn::new().sleep(LONG).text("Never said.")];
-    assert_kept(&SIGNALS, turns, &Moment::Event("tool_result"), &["I begin.", "write_file", "one.txt"]);
+    let said = ["I begin.", "write_file", "one.txt"];
+    assert_kept(Way::Signal(Signal::TERM), turns, &Moment::Event("tool_result"), &said);
 }
 
 #[test]
 fn real_cli_stopped_before_it_began_promises_nothing_that_is_not_there() {
-    for way in SIGNALS {
-        let lab = lab(vec![Turn::new().sleep(LONG).text("Never said.")]);
-        let outcome = stopped(&lab, way, &Moment::Home, &[]);
-        let listed: Value = serde_json::from_str(&printed(&lab, &["sessions", "list", "--json"])).unwrap();
-        let failure = outcome.as_ref().map(|outcome| outcome.failure.as_ref().unwrap());
-        let promised = failure.is_some_and(|failure| failure.hint.contains("--resume"));
-        assert_eq!(promised, !listed.as_array().unwrap().is_empty(), "{way:?} {outcome:#?} {listed:#}");
-    }
+    let lab = lab(vec![Turn::new().sleep(LONG).text("Never said.")]);
+    let outcome = stopped(&lab, Way::Signal(Signal::TERM), &Moment::Home, &[]);
+    let listed: Value = serde_json::from_str(&printed(&lab, &["sessions", "list", "--json"])).unwrap();
+    let failure = outcome.as_ref().map(|outcome| outcome.failure.as_ref().unwrap());
+    let promised = failure.is_some_and(|failure| failure.hint.contains("--resume"));
+    assert_eq!(promised, !listed.as_array().unwrap().is_empty(), "{outcome:#?} {listed:#}");
 }
 
 #[test]
@@ -196,9 +191,8 @@ fn real_cli_that_failed_by_itself_leaves_no_half_session() {
 #[test]
 fn real_cli_in_a_run_is_followed_while_it_goes_on_and_nothing_is_said_twice() {
     let lab = lab(vec![writes(), waits()]);
-    let mut follow = std::process::Command::new(crate::lab::ALHENA);
-    follow.env_clear().envs(lab.env.iter()).current_dir(lab.workspace());
-    follow.args(["sessions", "follow", "--json"]).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut follow = lab.alhena(&["sessions", "follow", "--json"]);
+    follow.stdout(Stdio::piped()).stderr(Stdio::null());
     let mut follow = follow.spawn().unwrap();
     let (tell, told) = std::sync::mpsc::channel();
     let lines = BufReader::new(follow.stdout.take().unwrap()).lines();

@@ -3,20 +3,24 @@
 use alhena::scripted::{Scenario, Turn, When};
 use alhena::terminal::screen::{Status, WaitingFor};
 use alhena::terminal::{Force, How, Reply, TerminalErrorKind, Until};
+use alhena_testbed::Deadline;
 use serde_json::json;
 
 use super::place::{LONG, Place, ask, type_in};
+use crate::lab::shell;
 
 #[test]
-fn an_approval_is_shown_with_its_options_and_can_be_accepted_and_refused() {
+fn an_approval_is_shown_with_its_options_and_accepted_or_refused_with_words_of_ones_own() {
     let call = |name: &str| {
         Turn::new().text("Let me.").call("run_shell_command", json!({"command": format!("touch {name}")}))
     };
     let scenario = Scenario::new()
         .turn(call("accepted.txt").when(When::new().prompt("first")))
-        .turn(Turn::say("Done.").when(When::new().response_of("run_shell_command")))
-        .turn(call("refused.txt").when(When::new().prompt("second")))
-        .turn(Turn::say("Never mind.").always());
+        .turn(Turn::say("Done.").when(When::new().response_of("run_shell_command").prompt("first")))
+        .turn(shell("touch refused.txt").when(When::new().prompt("second")))
+        .turn(call("never.txt").when(When::new().prompt("third")))
+        .turn(call("allowed.txt").when(When::new().prompt("fourth")))
+        .turn(Turn::say("Well.").always());
     let place = Place::new("approval", scenario);
     let terminal = place.launch();
     let reading = ask(&terminal, "first");
@@ -33,13 +37,33 @@ fn an_approval_is_shown_with_its_options_and_can_be_accepted_and_refused() {
     assert!(place.work().join("accepted.txt").exists());
     assert_eq!(terminal.last_answer().unwrap().text, "Let me.\n\nDone.");
 
+    // After a refusal the CLI writes its whole history once more, as if it had just been said.
     assert_eq!(ask(&terminal, "second").status, Status::Waiting);
-    let options = terminal.status().unwrap().waiting_for.unwrap().options;
-    let no = options.iter().find(|option| option.label.starts_with("No")).unwrap().number;
-    terminal.answer(&no.to_string()).unwrap();
-    terminal.wait(Until::Idle, LONG).unwrap();
+    terminal.answer("No").unwrap_or_else(|error| panic!("{error}\n{}", place.capture(&terminal)));
+    terminal.wait(Until::Settled, LONG).unwrap();
     assert!(!place.work().join("refused.txt").exists());
+    let answer = terminal.last_answer();
+    assert!(answer.as_ref().is_err_and(|error| error.kind == TerminalErrorKind::NoAnswer), "{answer:?}");
+    let ends: Vec<_> =
+        terminal.turn_records().into_iter().map(|turn| turn.ended.map(|end| end.how)).collect();
+    assert_eq!(ends, [Some(How::Answered), Some(How::Cancelled)]);
     assert_eq!(terminal.answer("1").unwrap_err().kind, TerminalErrorKind::NotReady);
+
+    let reply = |choose: &str, text: &str| {
+        let reply = Reply { choose: vec![choose.to_owned()], text: Some(text.to_owned()) };
+        terminal.reply(&reply).unwrap_or_else(|error| panic!("{error}\n{}", place.capture(&terminal)));
+        terminal.wait(Until::Completed, LONG).unwrap();
+        // The CLI sends it together with what came of the question.
+        let heard =
+            || place.api.requests("api").last().is_some_and(|request| request.texts().any(|one| one == text));
+        assert!(Deadline::after(LONG).wait_until(heard), "{}", place.capture(&terminal));
+    };
+    assert_eq!(ask(&terminal, "third").status, Status::Waiting);
+    reply("No", "Use another name");
+    assert!(!place.work().join("never.txt").exists());
+    assert_eq!(ask(&terminal, "fourth").status, Status::Waiting);
+    reply("1", "Thank you");
+    assert!(place.work().join("allowed.txt").exists());
     terminal.exit(LONG).unwrap();
     place.nothing_left();
 }
@@ -145,59 +169,4 @@ fn answers_to_several_questions_are_shown_once_more_and_submitted_as_they_are() 
         let told = told(&place);
         assert!(told.contains("Large") && told.contains("Rover"), "{told}");
     }
-}
-
-/// The CLI then writes its whole history once more, as if it had just been said.
-#[test]
-fn a_turn_whose_call_was_refused_has_no_answer_and_leaves_the_others_theirs() {
-    let call = Turn::new().call("run_shell_command", json!({"command": "touch refused.txt"}));
-    let scenario = Scenario::new()
-        .turn(call.when(When::new().prompt("do it")))
-        .turn(Turn::say("First answer.").when(When::new().prompt("one")))
-        .turn(Turn::say("Second answer.").always());
-    let place = Place::new("refused", scenario);
-    let terminal = place.launch();
-    for prompt in ["one", "two"] {
-        assert_eq!(ask(&terminal, prompt).status, Status::Completed);
-    }
-    assert_eq!(ask(&terminal, "do it").status, Status::Waiting);
-    terminal.answer("No").unwrap_or_else(|error| panic!("{error}\n{}", place.capture(&terminal)));
-    terminal.wait(Until::Settled, LONG).unwrap();
-    let answer = terminal.last_answer();
-    assert!(answer.as_ref().is_err_and(|error| error.kind == TerminalErrorKind::NoAnswer), "{answer:?}");
-    let ends: Vec<_> =
-        terminal.turn_records().into_iter().map(|turn| turn.ended.map(|end| end.how)).collect();
-    assert_eq!(ends, [Some(How::Answered), Some(How::Answered), Some(How::Cancelled)]);
-}
-
-#[test]
-fn a_word_of_feedback_goes_with_an_approval_and_with_a_refusal() {
-    let call =
-        |name: &str| Turn::new().call("run_shell_command", json!({"command": format!("touch {name}")}));
-    let scenario = Scenario::new()
-        .turn(call("refused.txt").when(When::new().prompt("first")))
-        .turn(call("allowed.txt").when(When::new().prompt("second")))
-        .turn(Turn::say("Done.").when(When::new().response_of("run_shell_command").prompt("second")))
-        .turn(Turn::say("Well.").always());
-    let place = Place::new("feedback", scenario);
-    let terminal = place.launch();
-    let reply = |choose: &str, text: &str| {
-        let reply = Reply { choose: vec![choose.to_owned()], text: Some(text.to_owned()) };
-        terminal.reply(&reply).unwrap_or_else(|error| panic!("{error}\n{}", place.capture(&terminal)));
-        terminal.wait(Until::Completed, LONG).unwrap();
-    };
-    assert_eq!(ask(&terminal, "first").status, Status::Waiting);
-    // The CLI sends it together with the news of the refusal.
-    let heard = |text: &str| {
-        let asked =
-            || place.api.requests("api").last().is_some_and(|request| request.texts().any(|one| one == text));
-        assert!(alhena_testbed::Deadline::after(LONG).wait_until(asked), "{}", place.capture(&terminal));
-    };
-    reply("No", "Use another name");
-    heard("Use another name");
-    assert!(!place.work().join("refused.txt").exists());
-    assert_eq!(ask(&terminal, "second").status, Status::Waiting);
-    reply("1", "Thank you");
-    heard("Thank you");
-    assert!(place.work().join("allowed.txt").exists());
 }

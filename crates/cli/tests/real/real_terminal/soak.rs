@@ -64,7 +64,7 @@ fn watchers(place: &Place) -> Vec<u32> {
 
 #[test]
 fn eight_loops_of_commands_at_once_end_neither_the_server_nor_an_agent() {
-    let seconds = std::env::var("ALHENA_SOAK_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(20);
+    let seconds = std::env::var("ALHENA_SOAK_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(8);
     let place = Place::soak("soak", Scenario::new(), Duration::from_secs(seconds));
     let names: Vec<String> = (0..AGENTS).map(|number| format!("agent{number}")).collect();
     let gemini = stand_in(&place);

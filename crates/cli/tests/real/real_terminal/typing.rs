@@ -7,12 +7,13 @@ use alhena_testbed::processes::{command_line, descendants, signal};
 use rustix::process::Signal;
 
 use super::place::{LONG, Place, answer, ask};
+use crate::lab::shell;
 
 /// What stands in front of a text that would otherwise be a command.
 const MARK: &str = "\u{2060} ";
 
 #[test]
-fn text_of_any_content_arrives_as_it_was_written() {
+fn text_of_any_content_arrives_as_it_was_written_or_by_a_file_that_the_agent_may_read() {
     let place = Place::new("typing", Scenario::new().turn(Turn::say("ok")).after(After::Repeat));
     let terminal = place.launch();
     let lines: Vec<String> = (0..300).map(|number| format!("line {number}: `code` ? ! / @")).collect();
@@ -49,12 +50,8 @@ fn text_of_any_content_arrives_as_it_was_written() {
     terminal.wait(Until::Completed, LONG).unwrap();
     assert_eq!(place.last_prompt(), "mine");
     assert_eq!(terminal.send(" \x1b\n ", Force::OnlyWhenReady).unwrap_err().kind, TerminalErrorKind::Usage);
-}
 
-#[test]
-fn a_text_that_the_prompt_could_not_bear_goes_by_a_file_that_the_agent_may_read() {
-    let place = Place::new("by file", Scenario::new().turn(Turn::say("ok")).after(After::Repeat));
-    let terminal = place.launch();
+    // More than the prompt could bear.
     let text = "word ".repeat(40_000);
     let sent = terminal.send(&text, Force::OnlyWhenReady).unwrap();
     terminal.wait(Until::Completed, LONG).unwrap();
@@ -160,23 +157,42 @@ fn cli_of(place: &Place, terminal: &Terminal) -> Vec<u32> {
 }
 
 #[test]
-fn a_slow_agent_gets_a_message_once() {
-    let place = Place::new("slow", Scenario::new().turn(Turn::say("ok")).after(After::Repeat));
+fn a_slow_agent_gets_a_message_and_a_key_once() {
+    let call = |name: &str| shell(format!("touch {name}"));
+    let scenario =
+        Scenario::new().turn(Turn::say("ok").times(2)).turn(call("first.txt")).turn(call("second.txt"));
+    let place = Place::new("slow", scenario.turn(Turn::say("ok")));
     let terminal = place.launch();
-    for (text, pause) in [("one word", 2), ("several\nlines", 6), ("the last", 12)] {
-        let cli = cli_of(&place, &terminal);
+    let cli = cli_of(&place, &terminal);
+    let while_it_is_stopped = |seconds: u64, act: &(dyn Fn() + Sync)| {
         cli.iter().for_each(|pid| signal(*pid, Signal::STOP));
         std::thread::scope(|scope| {
-            let sent = scope.spawn(|| terminal.send(text, Force::OnlyWhenReady));
-            std::thread::sleep(std::time::Duration::from_secs(pause));
+            let acts = scope.spawn(act);
+            std::thread::sleep(std::time::Duration::from_secs(seconds));
             cli.iter().for_each(|pid| signal(*pid, Signal::CONT));
-            sent.join().unwrap().unwrap();
+            acts.join().unwrap();
         });
+    };
+    for (text, pause) in [("several\nlines", 6), ("the last", 12)] {
+        while_it_is_stopped(pause, &|| drop(terminal.send(text, Force::OnlyWhenReady).unwrap()));
         terminal.wait(Until::Completed, LONG).unwrap();
         assert_eq!(place.last_prompt(), text);
     }
     let (turns, _) = terminal.turns().unwrap();
-    assert_eq!(turns.len(), 3, "{turns:?}");
+    assert_eq!(turns.len(), 2, "{turns:?}");
+
+    assert_eq!(ask(&terminal, "go").status, Status::Waiting);
+    while_it_is_stopped(6, &|| drop(terminal.answer("1").unwrap()));
+    // The next dialog is there, and nobody has answered it.
+    let next = || {
+        terminal
+            .status()
+            .unwrap()
+            .waiting_for
+            .is_some_and(|now| now.detail.unwrap_or_default().contains("second.txt"))
+    };
+    assert!(alhena_testbed::Deadline::after(LONG).wait_until(next), "{}", place.capture(&terminal));
+    assert!(place.work().join("first.txt").exists() && !place.work().join("second.txt").exists());
 }
 
 #[test]
@@ -208,7 +224,7 @@ fn a_command_is_run_as_it_was_given() {
 fn whoever_scrolls_in_a_pane_does_not_keep_others_from_typing() {
     let scenario = Scenario::new()
         .turn(Turn::say("ok"))
-        .turn(Turn::new().call("run_shell_command", serde_json::json!({"command": "touch allowed.txt"})))
+        .turn(shell("touch allowed.txt"))
         .turn(Turn::say("done"))
         .turn(Turn::new().text("Working").hang());
     let place = Place::new("copy mode", scenario);
@@ -280,33 +296,4 @@ fn hostile_texts_arrive_as_text_and_leave_the_prompt_as_it_was() {
     terminal.wait(Until::Completed, LONG).unwrap();
     assert!(sent.file.is_some());
     assert_eq!(terminal.status().unwrap().status, Status::Completed);
-}
-
-#[test]
-fn a_key_that_a_slow_dialog_does_not_take_at_once_is_not_pressed_again() {
-    let call = |name: &str| {
-        Turn::new().call("run_shell_command", serde_json::json!({"command": format!("touch {name}")}))
-    };
-    let scenario = Scenario::new().turn(call("first.txt")).turn(call("second.txt")).turn(Turn::say("ok"));
-    let place = Place::new("slow dialog", scenario);
-    let terminal = place.launch();
-    assert_eq!(ask(&terminal, "go").status, Status::Waiting);
-    let cli = cli_of(&place, &terminal);
-    cli.iter().for_each(|pid| signal(*pid, Signal::STOP));
-    std::thread::scope(|scope| {
-        let answered = scope.spawn(|| terminal.answer("1"));
-        std::thread::sleep(std::time::Duration::from_secs(6));
-        cli.iter().for_each(|pid| signal(*pid, Signal::CONT));
-        answered.join().unwrap().unwrap();
-    });
-    // The next dialog is there, and nobody has answered it.
-    let next = || {
-        terminal
-            .status()
-            .unwrap()
-            .waiting_for
-            .is_some_and(|now| now.detail.unwrap_or_default().contains("second.txt"))
-    };
-    assert!(alhena_testbed::Deadline::after(LONG).wait_until(next), "{}", place.capture(&terminal));
-    assert!(place.work().join("first.txt").exists() && !place.work().join("second.txt").exists());
 }

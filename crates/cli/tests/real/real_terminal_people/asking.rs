@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 
 use super::person::paste;
 use super::place::{LONG, Place, command, json_of, type_in};
+use crate::lab::shell;
 
 #[test]
 fn ask_prints_the_answer_of_its_own_turn_and_its_exit_code_says_how_it_ended() {
-    let shell = |command: &str| Turn::new().call("run_shell_command", json!({ "command": command }));
     let asked = |text: &str| When::new().prompt(text);
     let scenario = Scenario::new()
         .turn(Turn::say("Done.").when(When::new().response_of("run_shell_command")))

@@ -7,10 +7,10 @@ use alhena::terminal::{Force, Launch, Until};
 use alhena_testbed::processes::{command_line, signal};
 use alhena_testbed::{Deadline, processes_with_env};
 use rustix::process::Signal;
-use serde_json::json;
 
 use super::person::Person;
 use super::place::{LONG, Place, type_in};
+use crate::lab::shell;
 
 fn start_top(person: &Person<'_>) {
     person.type_line(&format!("clear; {} top; echo code $?", person.alhena()));
@@ -25,7 +25,7 @@ fn top_of(place: &Place) -> u32 {
 
 #[test]
 fn top_shows_agents_live_obeys_its_keys_and_gives_the_terminal_back() {
-    let call = Turn::new().call("run_shell_command", json!({"command": "touch asked.txt"}));
+    let call = shell("touch asked.txt");
     let scenario = Scenario::new()
         .turn(Turn::say("All done.").when(When::new().response_of("run_shell_command")))
         .turn(call.when(When::new().prompt("Touch")))
