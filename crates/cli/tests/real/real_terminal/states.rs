@@ -120,7 +120,7 @@ fn slow_server() -> McpServer {
 fn a_launch_is_ready_when_slow_servers_have_started_and_until_then_everybody_is_told_so() {
     let place = Place::new("slow servers", Scenario::dynamic(scripted));
     let mut wanted = place.wanted("");
-    wanted.request.mcp_servers.push(slow_server());
+    wanted.mcp_servers.push(slow_server());
     let (terminal, samples) = observed(&place, |_| place.terminals.launch(wanted).unwrap());
     let started = std::fs::read_to_string(place.work().join("started.txt"));
     let started = started.expect("launched before the server had started").trim().parse().unwrap();
@@ -153,14 +153,14 @@ fn a_launch_whose_servers_never_start_says_which_and_one_with_a_prompt_works_on_
     let began = Instant::now();
     place.launch().kill().unwrap();
     let mut hangs = place.wanted("");
-    hangs.request.mcp_servers.push(McpServer::process("hangs", "sleep", ["600"]));
+    hangs.mcp_servers.push(McpServer::process("hangs", "sleep", ["600"]));
     hangs.timeout = (began.elapsed() * 3).max(Duration::from_secs(30));
     let error = place.terminals.launch(hangs).unwrap_err();
     assert_eq!(error.kind, TerminalErrorKind::Timeout);
     assert!(error.message.ends_with("Its MCP servers are starting: hangs"), "{error}");
 
     let mut wanted = place.wanted("Be slow");
-    wanted.request.mcp_servers.push(slow_server());
+    wanted.mcp_servers.push(slow_server());
     let (reading, samples) = observed(&place, |taken| {
         let terminal = place.terminals.launch(wanted).unwrap();
         assert!(Deadline::after(LONG).wait_until(|| taken.load(Ordering::Relaxed) > 10));

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use alhena::model::options::EnvVar;
 use alhena::scripted::{RecordedRequest, Scenario, Turn};
 use alhena::terminal::screen::Status;
 use alhena::terminal::{Force, Terminal, Until};
@@ -103,9 +104,10 @@ fn in_fifty_turns_with_random_pauses_no_status_is_ever_wrong() {
                     let mut wanted = place.wanted("");
                     wanted.name = Some(name.clone());
                     wanted.timeout = LONG * 2;
-                    wanted.request.approval = alhena::Approval::Yolo;
+                    wanted.options.approval = Some(alhena::Approval::Yolo);
                     let url = place.env.get("GOOGLE_GEMINI_BASE_URL").unwrap().to_string_lossy().into_owned();
-                    wanted.request = wanted.request.env("GOOGLE_GEMINI_BASE_URL", format!("{url}/{name}"));
+                    let value = Some(format!("{url}/{name}"));
+                    wanted.options.env.push(EnvVar { name: "GOOGLE_GEMINI_BASE_URL".to_owned(), value });
                     let terminal = place.again().launch(wanted).unwrap();
                     let turns = number * TURNS..(number + 1) * TURNS;
                     turns.flat_map(|turn| watched(place, &terminal, turn)).collect::<Vec<_>>()
