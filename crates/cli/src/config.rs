@@ -1,21 +1,24 @@
 //! Defaults of `alhena run` in files: the user's own, and the one of a folder that Gemini CLI trusts.
 //!
 //! A folder's file comes with a repository. So it counts only where the folder's own settings would, and it cannot choose
-//! what is executed, trust itself, or let the model do everything.
+//! what is executed, read or written, trust itself, allow more than the user does, or raise what a run may cost.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use alhena::agent::Sandbox;
 use alhena::agent::dirs::Dirs;
 use alhena::agent::env::{self, Environment};
 use alhena::agent::facts::{self, NotUsed};
-use alhena::model::options::nearest;
+use alhena::model::options::{BadValue, nearest};
 use alhena::model::{RunOptions, Setting};
 use alhena::{Approval, RunError, Trust};
 use clap::ValueEnum;
+use serde_json::Value;
 use toml::Spanned;
 
+use crate::commands::install;
 use crate::views::Name;
 
 /// The folder's file, in the working directory.
@@ -23,21 +26,99 @@ const PROJECT_FILE: &str = ".alhena/config.toml";
 /// Nobody writes a larger one.
 const LARGEST: u64 = 1 << 20;
 
-/// What can stand in a file: the name of an option of `run`, and what it means.
-pub const KEYS: &[(&str, &str)] = &[
-    ("model", "The model."),
-    ("approval", "What the model may do without asking; yolo only in your own file."),
-    ("trust", "true or \"settings\": run in folders that are not trusted. Only in your own file."),
-    ("timeout", "How long a run may take, such as \"1h30m\", or \"none\"."),
-    ("first-event-timeout", "How long until the first event, or \"none\"."),
-    ("stall-timeout", "How long it may be silent while no tool runs, or \"none\"."),
-    ("max-turns", "How many turns the model may take."),
-    ("view", "What to print when --as is not given."),
-];
+/// The key that is no option of a run as data.
+const VIEW: &str = "view";
+
+/// What can stand in the files, and what it means: in a folder's too, or only in the user's own.
+pub fn keys(owner: Owner) -> Vec<(String, &'static str)> {
+    let settings = Setting::ALL.iter().filter(|setting| is_key(**setting));
+    let settings = settings
+        .filter(|setting| matches!(of_folder(**setting), InFolder::Refused(_)) == (owner == Owner::User));
+    let mut keys: Vec<_> = settings
+        .map(|setting| (key_of(*setting), setting.help().trim_end_matches("; can be repeated")))
+        .collect();
+    if owner == Owner::Project {
+        keys.push((VIEW.to_owned(), "Print this when --as is not given"));
+    }
+    keys
+}
+
+fn is_key(setting: Setting) -> bool {
+    !matches!(setting, Setting::Prompt | Setting::PromptFile | Setting::NoConfig)
+}
+
+fn key_of(setting: Setting) -> String {
+    setting.name().replace('_', "-")
+}
+
+/// What a folder's file may do with an option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum InFolder {
+    /// Its value replaces that of the user's file.
+    Replaces,
+    /// Its values restrict, and are added to those of the user's file.
+    Adds,
+    /// The lower value counts.
+    Lowers,
+    /// It may turn it on where the user's file says nothing.
+    TurnsOn,
+    /// Nothing, and why.
+    Refused(&'static str),
+}
+
+const EXECUTES: &str = "a folder cannot choose what is executed";
+const GRANTS: &str = "a folder cannot allow more than you do";
+const FILES: &str = "a folder cannot choose which files are read or written";
+const COSTS: &str = "a folder cannot raise what a run may cost";
+const INSTRUCTS: &str = "a folder's instructions belong in its GEMINI.md";
+const SESSION: &str = "a folder cannot choose the session";
+const NO_DEFAULT: &str = "it has no default";
+
+/// Without a wildcard: a new option does not compile until it is decided.
+fn of_folder(setting: Setting) -> InFolder {
+    use InFolder::{Adds, Lowers, Refused, Replaces, TurnsOn};
+    match setting {
+        Setting::PromptBy
+        | Setting::Model
+        | Setting::Approval
+        | Setting::PermissionTimeout
+        | Setting::Timeout
+        | Setting::FirstEventTimeout
+        | Setting::StallTimeout => Replaces,
+        Setting::DenyTool | Setting::Deny | Setting::Ask => Adds,
+        Setting::MaxTurns | Setting::MaxTokens | Setting::MaxCost | Setting::MaxCalls => Lowers,
+        Setting::Sandbox => TurnsOn,
+        Setting::Trust => Refused("a folder cannot trust itself"),
+        Setting::AgentCommand
+        | Setting::Gemini
+        | Setting::McpServer
+        | Setting::Env
+        | Setting::Hook
+        | Setting::HookTimeout
+        | Setting::Args => Refused(EXECUTES),
+        // Over ACP Gemini CLI edits files that it does not edit headless.
+        Setting::Transport | Setting::AllowTool | Setting::Policy | Setting::Allow | Setting::Rules => {
+            Refused(GRANTS)
+        }
+        Setting::Offline
+        | Setting::Cassette
+        | Setting::CassetteMode
+        | Setting::Dir
+        | Setting::IncludeDir
+        | Setting::SystemPromptFile
+        | Setting::Prices
+        | Setting::Schema
+        | Setting::Record => Refused(FILES),
+        Setting::MaxAttempts | Setting::SchemaAttempts | Setting::OnRateLimit => Refused(COSTS),
+        Setting::SystemPrompt | Setting::SystemPromptMode => Refused(INSTRUCTS),
+        Setting::Resume | Setting::SessionId => Refused(SESSION),
+        Setting::Prompt | Setting::PromptFile | Setting::NoConfig => Refused(NO_DEFAULT),
+    }
+}
 
 /// Whose file it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Owner {
+pub enum Owner {
     User,
     Project,
 }
@@ -56,7 +137,7 @@ pub struct Config {
 /// One line of a file.
 #[derive(Debug)]
 pub struct Set {
-    pub key: &'static str,
+    pub key: String,
     pub value: String,
     pub file: PathBuf,
 }
@@ -71,16 +152,50 @@ pub fn user_file(environment: &Environment) -> Option<PathBuf> {
 }
 
 impl Config {
-    /// Fills in what the options do not say. For other agents only what is not about Gemini CLI alone.
+    /// Fills in what the options do not say, and adds what restricts. For other agents without what is only for Gemini CLI
+    /// and restricts nothing.
     pub fn fill(&self, options: &mut RunOptions) {
-        let gemini_only = [Setting::Model, Setting::Trust, Setting::MaxTurns];
-        let is_meant = |setting: &Setting| options.agent_command.is_none() || !gemini_only.contains(setting);
+        const GEMINI_ONLY: &[Setting] = &[
+            Setting::Model,
+            Setting::Trust,
+            Setting::MaxTurns,
+            Setting::MaxAttempts,
+            Setting::OnRateLimit,
+            Setting::Transport,
+            Setting::IncludeDir,
+            Setting::AllowTool,
+            Setting::PromptBy,
+            Setting::Args,
+        ];
+        options.fill(&self.options, &[Setting::AgentCommand]);
+        let is_meant = |setting: &Setting| options.agent_command.is_none() || !GEMINI_ONLY.contains(setting);
         let meant: Vec<Setting> = Setting::ALL.iter().copied().filter(is_meant).collect();
+        let Self { options: RunOptions { deny, deny_tool, ask, .. }, .. } = self;
+        for (own, more) in
+            [(&mut options.deny, deny), (&mut options.deny_tool, deny_tool), (&mut options.ask, ask)]
+        {
+            own.splice(0..0, more.iter().cloned());
+        }
         options.fill(&self.options, &meant);
     }
 
-    /// The defaults for a run in this directory; `trust` is what the caller said of it.
-    pub fn load(dir: &Path, trust: Option<Trust>, environment: &Environment) -> Result<Self, RunError> {
+    /// Only the defaults of these options.
+    #[must_use]
+    pub fn only(mut self, is_meant: impl Fn(Setting) -> bool) -> Self {
+        for setting in Setting::ALL.iter().filter(|setting| !is_meant(**setting)) {
+            self.options.replace(&RunOptions::default(), *setting);
+        }
+        self
+    }
+
+    /// Only what may count where others than the user say what is to be done: what a folder may set, and the user's trust.
+    #[must_use]
+    pub fn for_jobs(self) -> Self {
+        self.only(|setting| setting == Setting::Trust || !matches!(of_folder(setting), InFolder::Refused(_)))
+    }
+
+    /// The defaults of the user's own file.
+    pub fn of_user(environment: &Environment) -> Result<Self, RunError> {
         let mut config = Self::default();
         let Some(file) = user_file(environment) else { return Ok(config) };
         // A file that was asked for has to be there.
@@ -90,31 +205,55 @@ impl Config {
             Err(error) if error.kind() == io::ErrorKind::NotFound && !asked_for => {}
             Err(error) => return Err(wrong(format!("{}: {error}", file.display()), HINT)),
         }
-        let file = dir.join(PROJECT_FILE);
-        if fs::symlink_metadata(&file).is_err() {
-            return Ok(config);
-        }
-        let given = trust.or(config.options.trust).unwrap_or_default();
-        if let Err(why) = facts::may_use(environment, dir, &file, given) {
-            config.passed_over = Some((file, why));
-            return Ok(config);
-        }
-        let text = read(&file).map_err(|error| wrong(format!("{}: {error}", file.display()), HINT))?;
-        config.take(&text, &file, Owner::Project)?;
         Ok(config)
     }
 
-    /// The same as a command was told to: none with `--no-config`. What is wrong with a directory is said when it is needed.
-    pub fn of_run(
+    /// The defaults for a run in this directory; `trust` is what the caller said of it.
+    pub fn load(dir: &Path, trust: Option<Trust>, environment: &Environment) -> Result<Self, RunError> {
+        Self::of_user(environment)?.with_folder(dir, trust, environment)
+    }
+
+    fn with_folder(
+        mut self,
         dir: &Path,
+        trust: Option<Trust>,
+        environment: &Environment,
+    ) -> Result<Self, RunError> {
+        let file = dir.join(PROJECT_FILE);
+        if user_file(environment).is_none() || fs::symlink_metadata(&file).is_err() {
+            return Ok(self);
+        }
+        let given = trust.or(self.options.trust).unwrap_or_default();
+        if let Err(why) = facts::may_use(environment, dir, &file, given) {
+            self.passed_over = Some((file, why));
+            return Ok(self);
+        }
+        let text = read(&file).map_err(|error| wrong(format!("{}: {error}", file.display()), HINT))?;
+        self.take(&text, &file, Owner::Project)?;
+        Ok(self)
+    }
+
+    /// The same as a command was told to: none with `--no-config`; without a directory, where the user's file says. What is
+    /// wrong with a directory is said when it is needed.
+    pub fn of_run(
+        dir: Option<&Path>,
         trust: Option<Trust>,
         none: bool,
         environment: &Environment,
     ) -> Result<Self, RunError> {
-        match dir.canonicalize() {
-            Ok(dir) if !none => Self::load(&dir, trust, environment),
-            _ => Ok(Self::default()),
+        if none {
+            return Ok(Self::default());
         }
+        let config = Self::of_user(environment)?;
+        match dir.or(config.options.dir.as_deref()).unwrap_or(Path::new(".")).canonicalize() {
+            Ok(dir) => config.with_folder(&dir, trust, environment),
+            Err(_) => Ok(config),
+        }
+    }
+
+    /// The Gemini CLI that is named, unless it is a version, which only a run fetches.
+    pub fn gemini(&self) -> Option<PathBuf> {
+        self.options.gemini.clone().filter(|path| install::as_version(path).is_none())
     }
 
     /// What somebody who wrote a file has to be told.
@@ -139,43 +278,108 @@ impl Config {
             let at = error.span().map_or(0, |span| span.start);
             wrong(format!("{}: {}", place(at), error.message()), HINT)
         })?;
+        let mut given: Vec<String> = Vec::new();
         for (written, value) in lines {
             let place = place(written.span().start);
-            let (key, value) = (written.into_inner().replace('_', "-"), value.into_inner());
-            let known = KEYS.iter().map(|(name, _)| *name).find(|name| *name == key);
-            let Some(known) = known else {
-                return Err(wrong(format!("{place}: unknown key {key:?}"), &suggestion(&key)));
+            let name = written.into_inner().replace('-', "_");
+            let key = name.replace('_', "-");
+            if given.contains(&key) {
+                return Err(wrong(format!("{place}: {key} is given twice"), HINT));
+            }
+            let bad = |BadValue { problem, fix }| {
+                let hint = if fix.is_empty() { HINT } else { fix.as_str() };
+                wrong(format!("{place}: {key}: {problem}"), hint)
             };
-            let value = plain(&value)
-                .and_then(|value| self.set(known, &value, owner).map(|()| value))
-                .map_err(|why| wrong(format!("{place}: {known}: {why}"), HINT))?;
-            self.set.retain(|set| set.key != known);
-            self.set.push(Set { key: known, value, file: file.to_owned() });
+            let value = json(value.into_inner());
+            let shown = shown(&key, &value);
+            let counts = match Setting::named(&name).filter(|setting| is_key(*setting)) {
+                Some(setting) => {
+                    if let Some(other) = setting.excludes().find(|other| given.contains(&key_of(*other))) {
+                        let other = key_of(other);
+                        return Err(bad(BadValue::new(format!("it cannot be given together with {other}"))));
+                    }
+                    self.set(setting, value, owner).map_err(bad)?
+                }
+                None if key == VIEW => {
+                    let view = Name::from_str(&shown, false);
+                    let view = view.map_err(|_| bad(BadValue::new(format!("there is no view {shown:?}"))))?;
+                    self.view = Some(view);
+                    Effect::Replaced
+                }
+                None => {
+                    return Err(wrong(format!("{place}: unknown key {key:?}"), &suggestion(&key)));
+                }
+            };
+            if counts == Effect::Replaced {
+                self.set.retain(|set| set.key != key);
+            }
+            if counts != Effect::None {
+                self.set.push(Set { key: key.clone(), value: shown, file: file.to_owned() });
+            }
+            given.push(key);
         }
         Ok(())
     }
 
-    fn set(&mut self, key: &str, value: &str, owner: Owner) -> Result<(), String> {
-        let Some(setting) = Setting::named(&key.replace('-', "_")) else {
-            let view = Name::from_str(value, false);
-            self.view = Some(view.map_err(|_| format!("there is no view {value:?}"))?);
-            return Ok(());
-        };
-        let field = (setting.name().to_owned(), setting.value_of_text(value));
-        let read = RunOptions::from_fields(&[field].into_iter().collect(), &[]);
-        let read = read.map_err(|mut errors| errors.pop().map(|error| error.problem).unwrap_or_default())?;
-        match setting {
-            Setting::Model if value.trim().is_empty() => return Err("no model has an empty name".to_owned()),
-            Setting::Approval if (read.approval, owner) == (Some(Approval::Yolo), Owner::Project) => {
-                return Err("a folder cannot let the model do everything".to_owned());
-            }
-            Setting::Trust if owner == Owner::Project => {
-                return Err("a folder cannot trust itself".to_owned());
-            }
-            _ => self.options.replace(&read, setting),
+    fn set(&mut self, setting: Setting, value: Value, owner: Owner) -> Result<Effect, BadValue> {
+        let rule = of_folder(setting);
+        if let (InFolder::Refused(why), Owner::Project) = (rule, owner) {
+            return Err(BadValue::new(why).fix("Put it into your own file, or on the command line."));
         }
-        Ok(())
+        let value = match value {
+            Value::String(text) => setting.value_of_text(&text),
+            value => value,
+        };
+        let mut read = RunOptions::default();
+        read.read(setting, &value)?;
+        if setting == Setting::Model && read.model.as_deref().is_some_and(|model| model.trim().is_empty()) {
+            return Err(BadValue::new("no model has an empty name"));
+        }
+        if owner == Owner::User {
+            self.options.replace(&read, setting);
+            return Ok(Effect::Replaced);
+        }
+        let old = &mut self.options;
+        match rule {
+            _ if read.approval == Some(Approval::Yolo) => {
+                Err(BadValue::new("a folder cannot let the model do everything"))
+            }
+            InFolder::Adds => {
+                old.deny.extend(read.deny);
+                old.deny_tool.extend(read.deny_tool);
+                old.ask.extend(read.ask);
+                Ok(Effect::Added)
+            }
+            InFolder::TurnsOn if matches!(read.sandbox, Some(Sandbox::Off | Sandbox::Inherit)) => {
+                Err(BadValue::new("a folder cannot turn the sandbox off"))
+            }
+            InFolder::TurnsOn if old.has(setting) => Ok(Effect::None),
+            InFolder::Lowers if !lowers(&read, old) => Ok(Effect::None),
+            _ => {
+                old.replace(&read, setting);
+                Ok(Effect::Replaced)
+            }
+        }
     }
+}
+
+/// What a line did to the lines before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Effect {
+    Replaced,
+    Added,
+    None,
+}
+
+/// Whether no limit is above one that is there.
+fn lowers(new: &RunOptions, old: &RunOptions) -> bool {
+    fn below<T: PartialOrd>(new: Option<T>, old: Option<T>) -> bool {
+        new.zip(old).is_none_or(|(new, old)| new < old)
+    }
+    below(new.max_turns, old.max_turns)
+        && below(new.max_tokens, old.max_tokens)
+        && below(new.max_cost, old.max_cost)
+        && below(new.max_calls, old.max_calls)
 }
 
 const HINT: &str = "Mend the file, or run with --no-config; `alhena help config` explains it.";
@@ -184,26 +388,41 @@ fn wrong(message: String, hint: &str) -> RunError {
     RunError::Usage { message, hint: hint.to_owned() }
 }
 
-/// The key that was probably meant, or all of them.
+/// The key that was probably meant.
 fn suggestion(key: &str) -> String {
-    let meant = if key == "as" { Some("view") } else { nearest(key, KEYS.iter().map(|(name, _)| *name)) };
+    let keys: Vec<String> =
+        [Owner::Project, Owner::User].into_iter().flat_map(keys).map(|(key, _)| key).collect();
+    let meant = if key == "as" { Some(VIEW) } else { nearest(key, keys.iter().map(String::as_str)) };
     match meant {
         Some(name) => format!("Did you mean {name}? `alhena help config` lists the keys."),
-        None => {
-            let names: Vec<&str> = KEYS.iter().map(|(name, _)| *name).collect();
-            format!("The keys are {}.", names.join(", "))
-        }
+        None => "`alhena help config` lists the keys.".to_owned(),
     }
 }
 
-/// A value as it would be typed on the command line.
-fn plain(value: &toml::Value) -> Result<String, String> {
+/// JSON cannot have all numbers; what it cannot have is refused as the text that it is.
+fn json(value: toml::Value) -> Value {
     match value {
-        toml::Value::String(text) => Ok(text.clone()),
-        toml::Value::Integer(number) => Ok(number.to_string()),
-        toml::Value::Float(number) => Ok(number.to_string()),
-        toml::Value::Boolean(yes) => Ok(yes.to_string()),
-        _ => Err("one word or number is needed".to_owned()),
+        toml::Value::String(text) => Value::String(text),
+        toml::Value::Integer(number) => number.into(),
+        toml::Value::Float(number) if number.is_finite() => number.into(),
+        toml::Value::Float(number) => number.to_string().into(),
+        toml::Value::Boolean(yes) => yes.into(),
+        toml::Value::Datetime(time) => time.to_string().into(),
+        toml::Value::Array(values) => values.into_iter().map(json).collect(),
+        toml::Value::Table(table) => table.into_iter().map(|(name, value)| (name, json(value))).collect(),
+    }
+}
+
+/// A value for people to see. Those of variables are secrets.
+fn shown(key: &str, value: &Value) -> String {
+    match value {
+        Value::String(text) if key == "env" => text.split('=').next().unwrap_or_default().to_owned(),
+        Value::Array(values) if key == "env" => {
+            values.iter().map(|value| shown(key, value)).collect::<Vec<_>>().join(", ")
+        }
+        Value::Object(pairs) if key == "env" => pairs.keys().cloned().collect::<Vec<_>>().join(", "),
+        Value::String(text) => text.clone(),
+        value => value.to_string(),
     }
 }
 

@@ -120,7 +120,7 @@ macro_rules! options {
 
         impl RunOptions {
             /// Sets an option from JSON. Null leaves it absent.
-            fn read(&mut self, setting: Setting, value: &Value) -> Result<(), BadValue> {
+            pub fn read(&mut self, setting: Setting, value: &Value) -> Result<(), BadValue> {
                 match setting {
                     _ if value.is_null() => {}
                     Setting::Prompt | Setting::PromptFile => {}

@@ -1,4 +1,4 @@
-//! Equipping a terminal: what its profile and its MCP servers make of the request, and of the user's files.
+//! Equipping a terminal: what its options, its profile and its MCP servers make of the launch, and of the user's files.
 //!
 //! Gemini CLI 0.61.0 reads settings and context files once, at its start, so all of it has to be in place before.
 
@@ -6,80 +6,142 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use alhena_agent::env::{self, Environment};
-use alhena_agent::{Prompt, SystemPrompt};
+use alhena_agent::{Request, SystemPrompt};
+use alhena_model::Setting;
+use alhena_model::options::PromptMode;
 
 use crate::borrowed::BorrowedFiles;
 use crate::error::{TerminalError, TerminalErrorKind};
 use crate::launch::Launch;
 use crate::mcp::{McpScope, Servers, for_terminal};
-use crate::profile::{ContextFile, Profile, ProfileBy};
+use crate::profile::{ContextFile, ProfileBy};
 
-/// The launch with everything in its request. What was changed in the user's files is in the borrowed, under the terminal's id.
-pub(crate) fn equip(
-    mut launch: Launch,
-    id: &str,
-    borrowed: &BorrowedFiles,
-    environment: &Environment,
-) -> Result<Launch, TerminalError> {
-    let profile = launch.profile.take();
-    let equipped = apply(&mut launch, profile.as_ref(), id, borrowed, environment);
-    launch.profile = profile;
-    match equipped {
-        Ok(()) => Ok(launch),
-        Err((what, error)) => {
-            borrowed.give_back(id);
-            Err(TerminalError::new(TerminalErrorKind::Usage, format!("{}: {error}", what.display()))
-                .with_hint("Nothing was changed. Launch without --profile-by document and --mcp-scope user to leave the file alone."))
-        }
-    }
+/// The options that apply to a terminal.
+const HONOURED: &[Setting] = &[
+    Setting::Dir,
+    Setting::Gemini,
+    Setting::Model,
+    Setting::Approval,
+    Setting::Trust,
+    Setting::Sandbox,
+    Setting::IncludeDir,
+    Setting::AllowTool,
+    Setting::DenyTool,
+    Setting::Policy,
+    Setting::McpServer,
+    Setting::SystemPrompt,
+    Setting::SystemPromptFile,
+    Setting::SystemPromptMode,
+    Setting::Env,
+    Setting::Resume,
+    Setting::SessionId,
+    Setting::MaxTurns,
+    Setting::MaxAttempts,
+    Setting::Args,
+];
+
+/// A launch whose options name nothing that is still to be read.
+#[derive(Clone, Debug)]
+pub(crate) struct Equipped {
+    pub(crate) launch: Launch,
+    /// The environment of the launcher with the variables of the options.
+    pub(crate) environment: Environment,
+    /// What people should know.
+    pub(crate) notices: Vec<String>,
 }
 
-fn apply(
-    launch: &mut Launch,
-    profile: Option<&Profile>,
-    id: &str,
-    borrowed: &BorrowedFiles,
-    environment: &Environment,
-) -> Result<(), (PathBuf, io::Error)> {
-    let request = &mut launch.request;
-    for (outer, name) in [(crate::OUTER_GEMINI_HOME, env::GEMINI_CLI_HOME), (crate::OUTER_TMPDIR, "TMPDIR")] {
-        request.env.extend(environment.filled(name).map(|value| (outer.into(), value.into())));
-    }
-    if let Some(profile) = profile {
-        request.model = request.model.take().or_else(|| profile.model.clone());
-        request.mcp_servers.extend(profile.servers.iter().cloned());
-        request.deny_tools.extend(profile.denied_tools());
-    }
-    request.mcp_servers = for_terminal(&request.mcp_servers, id);
-    if launch.mcp_scope == McpScope::User && !request.mcp_servers.is_empty() {
-        let settings = user_settings(environment);
-        let told = Servers::add(borrowed, &settings, id, &request.mcp_servers);
-        request.notices.extend(told.map_err(|error| (settings, error))?);
-        request.mcp_servers.clear();
-    }
-    let Some(prompt) = profile.map(|profile| profile.prompt.as_str()).filter(|prompt| !prompt.is_empty())
-    else {
-        return Ok(());
-    };
-    match launch.profile_by {
-        ProfileBy::Home => {
-            request.system_prompt = Some(match request.system_prompt.take() {
-                None => SystemPrompt::Append(prompt.to_owned()),
-                Some(SystemPrompt::Append(own)) => SystemPrompt::Append(format!("{prompt}\n\n{own}")),
-                Some(SystemPrompt::Replace(own)) => SystemPrompt::Replace(format!("{own}\n\n{prompt}")),
-            });
+impl Equipped {
+    /// Reads the files that the options name, and refuses options that do not apply. `id` is what the MCP servers are told.
+    pub(crate) fn of(mut launch: Launch, id: &str, environment: &Environment) -> Result<Self, TerminalError> {
+        let options = &mut launch.options;
+        let mut given = Setting::ALL.iter().filter(|setting| options.has(**setting));
+        if let Some(setting) = given.find(|setting| !HONOURED.contains(setting)) {
+            let message = format!("{} does not apply to a terminal", setting.name());
+            return Err(TerminalError::usage(message, "Leave it out."));
         }
-        ProfileBy::Document => {
-            let dir = request.dir.clone().unwrap_or_else(|| PathBuf::from("."));
-            let told = ContextFile::write(borrowed, &dir, id, prompt);
-            request.notices.extend(told.map_err(|error| (dir.join("GEMINI.md"), error))?);
-            request.prompt = match &request.prompt {
-                Prompt::Text(text) if !text.trim().is_empty() => Prompt::Text(format!("{prompt}\n\n{text}")),
-                _ => Prompt::Text(prompt.to_owned()),
-            };
+        let request = Request::of(launch.prompt.as_str().into(), options, environment)?;
+        let mut inner = environment.clone();
+        for (name, value) in request.env {
+            inner.set(name, value);
         }
+        for (outer, name) in
+            [(crate::OUTER_GEMINI_HOME, env::GEMINI_CLI_HOME), (crate::OUTER_TMPDIR, "TMPDIR")]
+        {
+            if let Some(value) = environment.filled(name) {
+                inner.set(outer, value);
+            }
+        }
+        options.env.clear();
+        options.mcp_server.clear();
+        options.system_prompt_file = None;
+        options.system_prompt = request.system_prompt.map(|prompt| match prompt {
+            SystemPrompt::Append(text) | SystemPrompt::Replace(text) => text,
+        });
+        if options.system_prompt.is_none() {
+            options.system_prompt_mode = None;
+        }
+        launch.mcp_servers.splice(0..0, request.mcp_servers);
+        if let Some(profile) = &launch.profile {
+            options.model = options.model.take().or_else(|| profile.model.clone());
+            options.deny_tool.extend(profile.denied_tools());
+            launch.mcp_servers.extend(profile.servers.iter().cloned());
+        }
+        launch.mcp_servers = for_terminal(&launch.mcp_servers, id);
+        Ok(Self { launch, environment: inner, notices: Vec::new() })
     }
-    Ok(())
+
+    /// Applies the profile's prompt and the scope of the servers. What was changed in the user's files is in the borrowed,
+    /// under the terminal's id.
+    pub(crate) fn lend(
+        &mut self,
+        id: &str,
+        borrowed: &BorrowedFiles,
+        outer: &Environment,
+    ) -> Result<(), TerminalError> {
+        self.apply(id, borrowed, outer).map_err(|(what, error)| {
+            borrowed.give_back(id);
+            TerminalError::new(TerminalErrorKind::Usage, format!("{}: {error}", what.display()))
+                .with_hint("Nothing was changed. Launch without --profile-by document and --mcp-scope user to leave the file alone.")
+        })
+    }
+
+    fn apply(
+        &mut self,
+        id: &str,
+        borrowed: &BorrowedFiles,
+        outer: &Environment,
+    ) -> Result<(), (PathBuf, io::Error)> {
+        let Self { launch, notices, .. } = self;
+        if launch.mcp_scope == McpScope::User && !launch.mcp_servers.is_empty() {
+            let settings = user_settings(outer);
+            let told = Servers::add(borrowed, &settings, id, &launch.mcp_servers);
+            notices.extend(told.map_err(|error| (settings, error))?);
+            launch.mcp_servers.clear();
+        }
+        let prompt = launch.profile.as_ref().map(|profile| profile.prompt.as_str());
+        let Some(prompt) = prompt.filter(|prompt| !prompt.is_empty()) else { return Ok(()) };
+        let options = &mut launch.options;
+        match launch.profile_by {
+            ProfileBy::Home => {
+                options.system_prompt =
+                    Some(match (options.system_prompt.take(), options.system_prompt_mode) {
+                        (None, _) => prompt.to_owned(),
+                        (Some(own), Some(PromptMode::Replace)) => format!("{own}\n\n{prompt}"),
+                        (Some(own), Some(PromptMode::Append) | None) => format!("{prompt}\n\n{own}"),
+                    });
+            }
+            ProfileBy::Document => {
+                let dir = options.dir.clone().unwrap_or_else(|| PathBuf::from("."));
+                let told = ContextFile::write(borrowed, &dir, id, prompt);
+                notices.extend(told.map_err(|error| (dir.join("GEMINI.md"), error))?);
+                launch.prompt = match launch.prompt.trim().is_empty() {
+                    true => prompt.to_owned(),
+                    false => format!("{prompt}\n\n{}", launch.prompt),
+                };
+            }
+        }
+        Ok(())
+    }
 }
 
 fn user_settings(environment: &Environment) -> PathBuf {
@@ -90,10 +152,11 @@ fn user_settings(environment: &Environment) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    use alhena_agent::Request;
     use alhena_agent::home::McpServer;
+    use alhena_model::RunOptions;
 
     use super::*;
+    use crate::profile::Profile;
 
     const TEXT: &str = "---\nmodel: gemini-2.5-pro\nallowedTools: ['fs_*', execute_bash]\nmcpServers:\n  s: {command: c}\n---\nYou are terse.";
 
@@ -111,20 +174,26 @@ mod tests {
     }
 
     fn launch(desk: &Desk) -> Launch {
-        let request = Request::new("Begin.").dir(desk.root.path().join("work"));
-        Launch { request, profile: Some(Profile::parse(TEXT, "p").unwrap()), ..Launch::default() }
+        let options = RunOptions { dir: Some(desk.root.path().join("work")), ..RunOptions::default() };
+        let profile = Some(Profile::parse(TEXT, "p").unwrap());
+        Launch { prompt: "Begin.".to_owned(), options, profile, ..Launch::default() }
+    }
+
+    fn equip(launch: Launch, desk: &Desk) -> Result<Launch, TerminalError> {
+        let mut equipped = Equipped::of(launch, "t1", &desk.environment)?;
+        equipped.lend("t1", &desk.borrowed, &desk.environment)?;
+        Ok(equipped.launch)
     }
 
     #[test]
     fn a_profile_goes_into_the_request_and_touches_nothing() {
         let desk = desk();
-        let launch = equip(launch(&desk), "t1", &desk.borrowed, &desk.environment).unwrap();
-        let request = &launch.request;
-        assert_eq!(request.model.as_deref(), Some("gemini-2.5-pro"));
-        assert_eq!(request.system_prompt, Some(SystemPrompt::Append("You are terse.".to_owned())));
-        assert_eq!(request.prompt, Prompt::Text("Begin.".to_owned()));
-        assert_eq!(request.deny_tools, ["web_fetch", "google_web_search"]);
-        assert_eq!(request.mcp_servers, for_terminal(&[McpServer::process("s", "c", [""; 0])], "t1"));
+        let Launch { prompt, options, mcp_servers, .. } = equip(launch(&desk), &desk).unwrap();
+        assert_eq!(options.model.as_deref(), Some("gemini-2.5-pro"));
+        assert_eq!(options.system_prompt.as_deref(), Some("You are terse."));
+        assert_eq!(prompt, "Begin.");
+        assert_eq!(options.deny_tool, ["web_fetch", "google_web_search"]);
+        assert_eq!(mcp_servers, for_terminal(&[McpServer::process("s", "c", [""; 0])], "t1"));
         assert_eq!(std::fs::read_dir(desk.root.path().join("work")).unwrap().count(), 0);
         assert!(!desk.root.path().join("home").exists());
     }
@@ -134,9 +203,9 @@ mod tests {
         // D-26, D-27, D-31, D-32
         let desk = desk();
         let wanted = Launch { profile_by: ProfileBy::Document, mcp_scope: McpScope::User, ..launch(&desk) };
-        let launch = equip(wanted, "t1", &desk.borrowed, &desk.environment).unwrap();
-        assert_eq!(launch.request.prompt, Prompt::Text("You are terse.\n\nBegin.".to_owned()));
-        assert_eq!((&launch.request.system_prompt, launch.request.mcp_servers.len()), (&None, 0));
+        let launch = equip(wanted, &desk).unwrap();
+        assert_eq!(launch.prompt, "You are terse.\n\nBegin.");
+        assert_eq!((&launch.options.system_prompt, launch.mcp_servers.len()), (&None, 0));
         let context = desk.root.path().join("work/GEMINI.md");
         let settings = desk.root.path().join("home/.gemini/settings.json");
         assert_eq!(std::fs::read_to_string(&context).unwrap(), "You are terse.\n");
@@ -146,11 +215,21 @@ mod tests {
     }
 
     #[test]
+    fn options_that_do_not_apply_to_a_terminal_are_refused() {
+        let desk = desk();
+        let mut wanted = launch(&desk);
+        wanted.options.max_calls = Some(3);
+        let error = equip(wanted, &desk).unwrap_err();
+        assert_eq!(error.to_string(), "max_calls does not apply to a terminal");
+    }
+
+    #[test]
     fn when_one_file_cannot_be_changed_the_other_is_given_back() {
         let desk = desk();
         let wanted = Launch { profile_by: ProfileBy::Document, mcp_scope: McpScope::User, ..launch(&desk) };
+        let mut equipped = Equipped::of(wanted, "t1", &desk.environment).unwrap();
         std::fs::remove_dir(desk.root.path().join("work")).unwrap();
-        let error = equip(wanted, "t1", &desk.borrowed, &desk.environment).unwrap_err();
+        let error = equipped.lend("t1", &desk.borrowed, &desk.environment).unwrap_err();
         assert!(error.to_string().contains("GEMINI.md"), "{error}");
         assert!(!desk.root.path().join("home/.gemini/settings.json").exists());
     }

@@ -9,9 +9,8 @@ use alhena_agent::env::Environment;
 use alhena_model::Timestamp;
 use alhena_sys::files;
 
-use crate::TERMINAL_ID;
 use crate::borrowed::BorrowedFiles;
-use crate::equip::equip;
+use crate::equip::Equipped;
 use crate::error::TerminalError;
 use crate::launch::{Launch, find, new_id};
 use crate::orders::Orders;
@@ -43,19 +42,20 @@ pub fn here(
     // The number of this process tells two apart that others call the same.
     let id = id.map_or_else(new_id, Ok)?;
     let own = format!("{id}-{}", std::process::id());
-    let dir = launch.request.dir.clone().unwrap_or_else(|| PathBuf::from("."));
+    let mut equipped = Equipped::of(launch, &id, environment)?;
+    let dir = equipped.launch.options.dir.clone().unwrap_or_else(|| PathBuf::from("."));
     let dir = std::fs::canonicalize(&dir).map_err(|error| TerminalError::io(dir.display(), &error))?;
-    let gemini = find(&launch, &dir, environment)?;
-    let mut launch = equip_for(launch, &id, &own, &borrowed, environment)?;
-    launch.request.dir = Some(dir.clone());
+    let gemini = find(&equipped, &dir)?;
+    equipped.lend(&own, &borrowed, environment)?;
+    let Launch { options, profile, prompt, .. } = &equipped.launch;
     let path = records.join(format!("{own}.json"));
     let record = Record {
         id: own.clone(),
         name: id.clone(),
-        dir,
-        model: launch.request.model.clone(),
-        approval: launch.request.approval.flag().to_owned(),
-        profile: launch.profile.as_ref().map(|profile| profile.name.clone()),
+        dir: dir.clone(),
+        model: options.model.clone(),
+        approval: options.approval.unwrap_or_default().flag().to_owned(),
+        profile: profile.as_ref().map(|profile| profile.name.clone()),
         supervisor: None,
         notify: None,
         gemini: gemini.path.clone(),
@@ -70,32 +70,15 @@ pub fn here(
         mark: None,
         chats: None,
         mcp: None,
-        warnings: launch.request.notices.clone(),
+        warnings: equipped.notices.clone(),
         ended: None,
     };
-    let mut environment = environment.clone();
-    environment.set(TERMINAL_ID, &id);
-    Orders::new(&launch.request, &gemini.path, &environment).leave_at(&path.with_extension("launch"))?;
+    Orders::new(&equipped, prompt, &dir, &gemini.path, &id).leave_at(&path.with_extension("launch"))?;
     store::write(&path, &record)?;
     let _later = borrowed.confirm(&own);
     let code = pane::serve(&path, say);
     forget(&path);
     Ok(code)
-}
-
-/// The borrowed knows it by its own name, its servers by the one that others know.
-fn equip_for(
-    mut launch: Launch,
-    id: &str,
-    own: &str,
-    borrowed: &BorrowedFiles,
-    environment: &Environment,
-) -> Result<Launch, TerminalError> {
-    if let Some(profile) = &mut launch.profile {
-        profile.servers = crate::mcp::for_terminal(&profile.servers, id);
-    }
-    launch.request.mcp_servers = crate::mcp::for_terminal(&launch.request.mcp_servers, id);
-    equip(launch, own, borrowed, environment)
 }
 
 fn forget(record: &Path) {

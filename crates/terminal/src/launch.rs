@@ -8,14 +8,14 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use alhena_agent::env::Environment;
+use alhena_agent::home::McpServer;
 use alhena_agent::supervise::custody::keeper_program;
-use alhena_agent::{Finder, Gemini, Prompt, Request, Trust};
-use alhena_model::{FailureKind, Hint, Timestamp};
+use alhena_agent::{Finder, Gemini, Trust};
+use alhena_model::{FailureKind, Hint, RunOptions, Timestamp};
 use alhena_sys::random;
 
 use crate::command_line::quoted;
-use crate::equip::equip;
+use crate::equip::Equipped;
 use crate::error::{TerminalError, TerminalErrorKind, kind_of};
 use crate::mcp::McpScope;
 use crate::orders::{Orders, prompt_of};
@@ -44,8 +44,12 @@ const LONGEST_DRAWING: Duration = Duration::from_secs(5);
 pub struct Launch {
     /// What people call it: letters, digits, `-` and `_`. Made up when not given.
     pub name: Option<String>,
-    /// What to run. An empty prompt is none; limits of time do not apply.
-    pub request: Request,
+    /// The first prompt; an empty one is none.
+    pub prompt: String,
+    /// The options of the agent. Those that cannot apply to a terminal are refused.
+    pub options: RunOptions,
+    /// MCP servers beside those of the options and of the profile.
+    pub mcp_servers: Vec<McpServer>,
     /// Who the agent is.
     pub profile: Option<Profile>,
     /// How it learns that.
@@ -54,8 +58,6 @@ pub struct Launch {
     pub mcp_scope: McpScope,
     /// The terminal, by its id, that this one works for: when that ends, this one does.
     pub supervisor: Option<String>,
-    /// The Gemini CLI to use; found by the usual rules when not given.
-    pub gemini: Option<PathBuf>,
     /// Where it lies in tmux: in a window of its own, or beside others.
     pub layout: Layout,
     /// A person's own configuration of tmux, for the whole server.
@@ -86,12 +88,13 @@ impl Default for Launch {
     fn default() -> Self {
         Self {
             name: None,
-            request: Request::new(""),
+            prompt: String::new(),
+            options: RunOptions::default(),
+            mcp_servers: Vec::new(),
             profile: None,
             profile_by: ProfileBy::default(),
             mcp_scope: McpScope::default(),
             supervisor: None,
-            gemini: None,
             layout: Layout::default(),
             tmux_conf: None,
             notify: None,
@@ -109,14 +112,15 @@ impl Terminals {
         let deadline = Instant::now() + launch.timeout;
         self.inner.tmux.check()?;
         // Before anything is looked for: whoever has taken a name has to choose another one first.
-        self.free_name(launch.name.as_deref(), launch.request.resume.is_some())?;
+        self.free_name(launch.name.as_deref(), launch.options.resume.is_some())?;
         let id = new_id()?;
-        let launch = equip(launch, &id, &self.inner.borrowed, &self.inner.environment)?;
-        let (terminal, before) = self.begin(&launch, id.clone()).inspect_err(|_| {
+        let mut equipped = Equipped::of(launch, &id, &self.inner.environment)?;
+        equipped.lend(&id, &self.inner.borrowed, &self.inner.environment)?;
+        let (terminal, before) = self.begin(&equipped, id.clone()).inspect_err(|_| {
             self.inner.borrowed.give_back(&id);
         })?;
         let _later = self.inner.borrowed.confirm(&id);
-        let ready = terminal.become_ready(&launch, deadline);
+        let ready = terminal.become_ready(&equipped, deadline);
         match ready {
             Ok(()) => {
                 if let Some(before) = before {
@@ -125,7 +129,7 @@ impl Terminals {
                 Ok(terminal)
             }
             Err(error) => {
-                let stays = launch.unready == Unready::Keep
+                let stays = equipped.launch.unready == Unready::Keep
                     && matches!(error.kind, TerminalErrorKind::Untrusted | TerminalErrorKind::Auth);
                 if stays {
                     return Ok(terminal);
@@ -137,34 +141,26 @@ impl Terminals {
     }
 
     /// Everything up to a pane with a record. The record of one that had gone, and is brought back, comes with it.
-    fn begin(&self, launch: &Launch, id: String) -> Result<(Terminal, Option<Record>), TerminalError> {
-        let dir = launch.request.dir.clone().unwrap_or_else(|| PathBuf::from("."));
+    fn begin(&self, equipped: &Equipped, id: String) -> Result<(Terminal, Option<Record>), TerminalError> {
+        let Equipped { launch, notices, .. } = equipped;
+        let options = &launch.options;
+        let dir = options.dir.clone().unwrap_or_else(|| PathBuf::from("."));
         let dir = std::fs::canonicalize(&dir).ok().filter(|dir| dir.is_dir()).ok_or_else(|| {
             TerminalError::usage(
                 format!("{} is not a directory", dir.display()),
                 "Give a directory that exists.",
             )
         })?;
-        let gemini = find(launch, &dir, &self.inner.environment)?;
+        let gemini = find(equipped, &dir)?;
         let _lock = self.inner.store.lock_all()?;
-        let (name, before) = self.free_name(launch.name.as_deref(), launch.request.resume.is_some())?;
-        let mut request = launch.request.clone();
-        request.dir = Some(dir.clone());
-        if let Prompt::Text(text) = &request.prompt
-            && text.len() > LONGEST_ARGUMENT
-        {
-            request.prompt = Prompt::Text(String::new());
-        }
-        let notices = match &request.prompt {
-            Prompt::Text(text) => prompt_of(text).notices(),
-            Prompt::File(_) => Vec::new(),
-        };
+        let (name, before) = self.free_name(launch.name.as_deref(), options.resume.is_some())?;
+        let prompt = if launch.prompt.len() > LONGEST_ARGUMENT { "" } else { launch.prompt.as_str() };
         let record = Record {
             id: id.clone(),
             name: name.clone(),
             dir: dir.clone(),
-            model: request.model.clone(),
-            approval: request.approval.flag().to_owned(),
+            model: options.model.clone(),
+            approval: options.approval.unwrap_or_default().flag().to_owned(),
             profile: launch.profile.as_ref().map(|profile| profile.name.clone()),
             supervisor: launch.supervisor.clone(),
             notify: launch.notify.clone(),
@@ -172,7 +168,7 @@ impl Terminals {
             gemini_version: gemini.version.to_string(),
             created: Timestamp::now(),
             phase: Phase::Launching,
-            joined: request.extra_args.iter().any(|argument| argument == "--screen-reader"),
+            joined: options.args.iter().any(|argument| argument == "--screen-reader"),
             agent: None,
             cli: None,
             started: None,
@@ -180,18 +176,14 @@ impl Terminals {
             mark: None,
             chats: None,
             mcp: None,
-            warnings: [request.notices.clone(), notices].concat(),
+            warnings: [notices.clone(), prompt_of(prompt).notices()].concat(),
             ended: None,
         };
-        let mut environment = self.inner.environment.clone();
-        environment.set(crate::TERMINAL_ID, &id);
-        Orders::new(&request, &gemini.path, &environment).leave_at(&self.inner.store.orders(&id))?;
+        Orders::new(equipped, prompt, &dir, &gemini.path, &id).leave_at(&self.inner.store.orders(&id))?;
         self.inner.store.put(&record)?;
-        if let Prompt::Text(text) = &request.prompt
-            && !text.trim().is_empty()
-        {
+        if !prompt.trim().is_empty() {
             let journal = Journal::beside(&self.inner.store.path(&id));
-            let turn = journal.send(text).map_err(|error| TerminalError::io("the turn", &error))?;
+            let turn = journal.send(prompt).map_err(|error| TerminalError::io("the turn", &error))?;
             journal.taken(turn);
         }
         if let Err(error) = self.open_pane(&record, launch) {
@@ -250,13 +242,11 @@ impl Terminals {
     }
 }
 
-pub(crate) fn find(launch: &Launch, dir: &Path, environment: &Environment) -> Result<Gemini, TerminalError> {
-    let mut environment = environment.clone();
-    for (name, value) in &launch.request.env {
-        environment.set(name.clone(), value.clone());
-    }
-    let mut finder = Finder::new().env(environment).dir(dir).trust(launch.request.trust);
-    if let Some(path) = &launch.gemini {
+pub(crate) fn find(equipped: &Equipped, dir: &Path) -> Result<Gemini, TerminalError> {
+    let options = &equipped.launch.options;
+    let mut finder =
+        Finder::new().env(equipped.environment.clone()).dir(dir).trust(options.trust.unwrap_or_default());
+    if let Some(path) = &options.gemini {
         finder = finder.path(path);
     }
     finder.find().map_err(|error| {
@@ -270,15 +260,13 @@ pub(crate) fn new_id() -> Result<String, TerminalError> {
 }
 
 impl Terminal {
-    fn become_ready(&self, launch: &Launch, deadline: Instant) -> Result<(), TerminalError> {
+    fn become_ready(&self, equipped: &Equipped, deadline: Instant) -> Result<(), TerminalError> {
         self.warm_up(deadline.min(Instant::now() + SHELL))?;
         self.type_agent()?;
-        let Prompt::Text(prompt) = &launch.request.prompt else {
-            return self.wait_for_ready(Expect::Idle, launch, deadline);
-        };
+        let prompt = &equipped.launch.prompt;
         let by_paste = prompt.len() > LONGEST_ARGUMENT;
         let expect = if by_paste || prompt.trim().is_empty() { Expect::Idle } else { Expect::Work };
-        self.wait_for_ready(expect, launch, deadline)?;
+        self.wait_for_ready(expect, equipped, deadline)?;
         if by_paste {
             self.send(prompt, Force::OnlyWhenReady)?;
         }
@@ -350,7 +338,7 @@ impl Terminal {
     fn wait_for_ready(
         &self,
         expect: Expect,
-        launch: &Launch,
+        equipped: &Equipped,
         deadline: Instant,
     ) -> Result<(), TerminalError> {
         let mut passing: Option<Instant> = None;
@@ -362,7 +350,7 @@ impl Terminal {
                 return Err(self.ended_early(&record));
             }
             let reading = self.status_of_screen()?;
-            if self.is_ready(&reading, expect, launch) && self.stays_so(&live, expect, launch)? {
+            if self.is_ready(&reading, expect, equipped) && self.stays_so(&live, expect, equipped)? {
                 let now = Timestamp::now();
                 return store::update(&self.record_path(), |record| record.ready = Some(now)).map(|_| ());
             }
@@ -370,7 +358,7 @@ impl Terminal {
             passing =
                 passing.filter(|_| is_passing(&reading)).or_else(|| is_passing(&reading).then(Instant::now));
             let passes = passing.is_some_and(|since| since.elapsed() < PASSING);
-            if let Some(error) = self.obstacle(&reading, launch)?.filter(|_| !passes) {
+            if let Some(error) = self.obstacle(&reading, equipped)?.filter(|_| !passes) {
                 return Err(error);
             }
             if Instant::now() >= deadline {
@@ -378,7 +366,7 @@ impl Terminal {
                 let why = reading.warning.map(|why| format!(": {}", why.trim_end_matches('.')));
                 let message = format!(
                     "the agent was not ready after {:.0} s{}",
-                    launch.timeout.as_secs_f64(),
+                    equipped.launch.timeout.as_secs_f64(),
                     why.unwrap_or_default()
                 );
                 return Err(TerminalError::new(TerminalErrorKind::Timeout, message)
@@ -391,30 +379,34 @@ impl Terminal {
     }
 
     /// A session that goes on is drawn more than once, and in between the CLI looks as if it had only begun.
-    fn stays_so(&self, live: &Live, expect: Expect, launch: &Launch) -> Result<bool, TerminalError> {
-        if launch.request.resume.is_none() || expect == Expect::Work {
+    fn stays_so(&self, live: &Live, expect: Expect, equipped: &Equipped) -> Result<bool, TerminalError> {
+        if equipped.launch.options.resume.is_none() || expect == Expect::Work {
             return Ok(true);
         }
         live.control.wait_until_quiet(&live.pane, DRAWN, LONGEST_DRAWING);
-        Ok(self.is_ready(&self.status_of_screen()?, expect, launch))
+        Ok(self.is_ready(&self.status_of_screen()?, expect, equipped))
     }
 
-    fn is_ready(&self, reading: &Reading, expect: Expect, launch: &Launch) -> bool {
+    fn is_ready(&self, reading: &Reading, expect: Expect, equipped: &Equipped) -> bool {
         match (reading.status, expect) {
             (Status::Processing | Status::Completed | Status::Error, Expect::Work) => true,
-            (Status::Waiting, Expect::Work) => matches!(self.obstacle(reading, launch), Ok(None)),
+            (Status::Waiting, Expect::Work) => matches!(self.obstacle(reading, equipped), Ok(None)),
             (Status::Idle | Status::Completed | Status::Error, Expect::Idle) => true,
             _ => false,
         }
     }
 
     /// A dialog that has to be answered before anything else.
-    fn obstacle(&self, reading: &Reading, launch: &Launch) -> Result<Option<TerminalError>, TerminalError> {
+    fn obstacle(
+        &self,
+        reading: &Reading,
+        equipped: &Equipped,
+    ) -> Result<Option<TerminalError>, TerminalError> {
         let Some(waiting) = reading.waiting_for.as_ref() else { return Ok(None) };
         let name = self.name();
         let version = self.record()?.gemini_version;
         Ok(match waiting.kind {
-            WaitingFor::Trust if launch.request.trust != Trust::AsIs => Some(
+            WaitingFor::Trust if equipped.launch.options.trust.unwrap_or_default() != Trust::AsIs => Some(
                 TerminalError::new(
                     TerminalErrorKind::Untrusted,
                     format!("Gemini CLI {version} cannot run in a folder that is not trusted"),
@@ -427,7 +419,7 @@ impl Terminal {
             ),
             WaitingFor::Authentication => Some(
                 TerminalError::new(TerminalErrorKind::Auth, "Gemini CLI is not signed in")
-                    .with_hint(self.how_to_sign_in(launch)),
+                    .with_hint(how_to_sign_in(equipped)),
             ),
             _ if reading.status == Status::Waiting => {
                 tracing::debug!(name, question = %waiting.question, "a dialog at the start");
@@ -435,19 +427,6 @@ impl Terminal {
             }
             _ => None,
         })
-    }
-
-    /// Whoever has set a key need not be told to.
-    fn how_to_sign_in(&self, launch: &Launch) -> String {
-        const KEY: &str = "GEMINI_API_KEY";
-        let given = launch.request.env.iter().any(|(name, value)| name == KEY && !value.is_empty());
-        match given || self.terminals.inner.environment.filled(KEY).is_some() {
-            true => format!(
-                "{KEY} is set, but the settings choose another way to sign in (security.auth.selectedType): \
-                 choose the key with `/auth` in `gemini`."
-            ),
-            false => FailureKind::Auth.hint().to_owned(),
-        }
     }
 
     fn ended_early(&self, record: &Record) -> TerminalError {
@@ -472,6 +451,18 @@ impl Terminal {
             Ok(look) => error.screen(&look.text),
             Err(_) => error,
         }
+    }
+}
+
+/// Whoever has set a key need not be told to.
+fn how_to_sign_in(equipped: &Equipped) -> String {
+    const KEY: &str = "GEMINI_API_KEY";
+    match equipped.environment.filled(KEY) {
+        Some(_) => format!(
+            "{KEY} is set, but the settings choose another way to sign in (security.auth.selectedType): \
+             choose the key with `/auth` in `gemini`."
+        ),
+        None => FailureKind::Auth.hint().to_owned(),
     }
 }
 

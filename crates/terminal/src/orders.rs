@@ -1,4 +1,4 @@
-//! What a launch hands to the process in the pane: the request and the environment of whoever launched it.
+//! What a launch hands to the process in the pane: the prompt, its options, and the environment of whoever launched it.
 //!
 //! The shell in the pane has the environment of the tmux server, which may be days old. Secrets go through a file that only
 //! the user can read and that is gone as soon as it has been read, never over a command line.
@@ -6,13 +6,15 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use alhena_agent::Request;
 use alhena_agent::env::Environment;
 use alhena_agent::home::McpServer;
-use alhena_agent::{Approval, Prompt, Request, Resume, Sandbox, SystemPrompt, Trust};
+use alhena_model::RunOptions;
 use alhena_sys::files;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::equip::Equipped;
 use crate::error::TerminalError;
 use crate::wording::{At, Slash, Wording};
 
@@ -20,24 +22,9 @@ use crate::wording::{At, Slash, Wording};
 pub(crate) struct Orders {
     pub(crate) gemini: PathBuf,
     pub(crate) environment: Vec<(OsString, OsString)>,
-    pub(crate) prompt: String,
-    dir: Option<PathBuf>,
-    model: Option<String>,
-    approval: String,
-    trust: u8,
-    sandbox: Option<String>,
-    include_dirs: Vec<PathBuf>,
-    allow_tools: Vec<String>,
-    deny_tools: Vec<String>,
-    policies: Vec<PathBuf>,
+    prompt: String,
+    options: RunOptions,
     mcp_servers: Map<String, Value>,
-    append_prompt: Option<String>,
-    replace_prompt: Option<String>,
-    resume: Option<String>,
-    session_id: Option<String>,
-    max_turns: Option<u32>,
-    max_attempts: Option<u32>,
-    extra_args: Vec<OsString>,
 }
 
 /// A prompt as the CLI takes it at its start. It does not know all its commands then.
@@ -46,57 +33,21 @@ pub(crate) fn prompt_of(text: &str) -> Wording {
 }
 
 impl Orders {
-    pub(crate) fn new(request: &Request, gemini: &Path, environment: &Environment) -> Self {
-        let prompt = match &request.prompt {
-            Prompt::Text(text) => prompt_of(text).text,
-            Prompt::File(_) => String::new(),
-        };
-        let (append_prompt, replace_prompt) = match request.system_prompt.clone() {
-            Some(SystemPrompt::Append(text)) => (Some(text), None),
-            Some(SystemPrompt::Replace(text)) => (None, Some(text)),
-            None => (None, None),
-        };
-        let mut environment = environment.clone();
-        for (name, value) in &request.env {
-            environment.set(name.clone(), value.clone());
-        }
+    /// `id` is the terminal, as its processes know it.
+    pub(crate) fn new(equipped: &Equipped, prompt: &str, dir: &Path, gemini: &Path, id: &str) -> Self {
+        let mut environment = equipped.environment.clone();
+        environment.set(crate::TERMINAL_ID, id);
+        let launch = &equipped.launch;
         Self {
             gemini: gemini.to_owned(),
             environment: environment.iter().map(|(name, value)| (name.into(), value.into())).collect(),
-            prompt,
-            dir: request.dir.clone(),
-            model: request.model.clone(),
-            approval: request.approval.flag().to_owned(),
-            trust: match request.trust {
-                Trust::AsIs => 0,
-                Trust::Run => 1,
-                Trust::WithSettings => 2,
-            },
-            sandbox: match &request.sandbox {
-                Sandbox::Inherit => None,
-                Sandbox::Off => Some("off".to_owned()),
-                Sandbox::On => Some("on".to_owned()),
-                Sandbox::Engine(engine) => Some(engine.clone()),
-            },
-            include_dirs: request.include_dirs.clone(),
-            allow_tools: request.allow_tools.clone(),
-            deny_tools: request.deny_tools.clone(),
-            policies: request.policies.clone(),
-            mcp_servers: request
+            prompt: prompt_of(prompt).text,
+            options: RunOptions { dir: Some(dir.to_owned()), ..launch.options.clone() },
+            mcp_servers: launch
                 .mcp_servers
                 .iter()
                 .map(|server| (server.name.clone(), server.entry()))
                 .collect(),
-            append_prompt,
-            replace_prompt,
-            resume: request.resume.as_ref().map(|resume| match resume {
-                Resume::Latest => "latest".to_owned(),
-                Resume::Id(id) => id.clone(),
-            }),
-            session_id: request.session_id.clone(),
-            max_turns: request.max_turns,
-            max_attempts: request.max_attempts,
-            extra_args: request.extra_args.clone(),
         }
     }
 
@@ -114,40 +65,57 @@ impl Orders {
         serde_json::from_slice(&bytes).map_err(|error| failed(error.into()))
     }
 
-    pub(crate) fn request(&self) -> Result<Request, TerminalError> {
-        let wrong = |what: String| TerminalError::usage(what, "");
-        let mut request = Request::new(self.prompt.clone());
-        request.dir = self.dir.clone();
-        request.model = self.model.clone();
-        request.approval = self.approval.parse::<Approval>().map_err(|bad| wrong(bad.to_string()))?;
-        request.trust = match self.trust {
-            0 => Trust::AsIs,
-            1 => Trust::Run,
-            _ => Trust::WithSettings,
-        };
-        request.sandbox = match &self.sandbox {
-            None => Sandbox::Inherit,
-            Some(name) => name.parse::<Sandbox>().map_err(|bad| wrong(bad.to_string()))?,
-        };
-        request.include_dirs = self.include_dirs.clone();
-        request.allow_tools = self.allow_tools.clone();
-        request.deny_tools = self.deny_tools.clone();
-        request.policies = self.policies.clone();
-        request.mcp_servers =
-            McpServer::from_json(self.mcp_servers.clone()).map_err(|error| wrong(error.to_string()))?;
-        request.system_prompt = match (&self.append_prompt, &self.replace_prompt) {
-            (Some(text), _) => Some(SystemPrompt::Append(text.clone())),
-            (None, Some(text)) => Some(SystemPrompt::Replace(text.clone())),
-            (None, None) => None,
-        };
-        request.resume = self.resume.as_deref().map(|id| match id {
-            "latest" => Resume::Latest,
-            id => Resume::Id(id.to_owned()),
-        });
-        request.session_id = self.session_id.clone();
-        request.max_turns = self.max_turns;
-        request.max_attempts = self.max_attempts;
-        request.extra_args = self.extra_args.clone();
+    pub(crate) fn request(self, environment: &Environment) -> Result<Request, TerminalError> {
+        let mut request = Request::of(self.prompt.into(), &self.options, environment)?;
+        request.mcp_servers = McpServer::from_json(self.mcp_servers)
+            .map_err(|error| TerminalError::usage(error.to_string(), ""))?;
         Ok(request)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alhena_agent::SystemPrompt;
+    use alhena_model::options::{EnvVar, PromptMode, Resume};
+
+    use super::*;
+    use crate::launch::Launch;
+
+    #[test]
+    fn a_request_survives_the_way_into_the_pane() {
+        let dir = tempfile::tempdir().unwrap();
+        let (prompt, servers) = (dir.path().join("prompt"), dir.path().join("servers.json"));
+        std::fs::write(&prompt, "You are terse.").unwrap();
+        std::fs::write(
+            &servers,
+            r#"{"mcpServers": {"web": {"url": "http://127.0.0.1/mcp", "trust": true}}}"#,
+        )
+        .unwrap();
+        let options = RunOptions {
+            mcp_server: vec!["s=serve x".to_owned(), servers.to_string_lossy().into_owned()],
+            system_prompt_file: Some(prompt),
+            system_prompt_mode: Some(PromptMode::Replace),
+            env: vec![EnvVar { name: "KEY".to_owned(), value: Some("secret".to_owned()) }],
+            resume: Some(Resume::Latest),
+            args: vec!["--screen-reader".into()],
+            ..RunOptions::default()
+        };
+        let launch = Launch { options, ..Launch::default() };
+        let mut equipped = Equipped::of(launch, "t1", &Environment::default()).unwrap();
+        equipped.launch.mcp_servers.push(McpServer::process("own", "serve", ["y"]));
+        let path = dir.path().join("orders");
+        Orders::new(&equipped, "Begin.", dir.path(), Path::new("/gemini"), "t1").leave_at(&path).unwrap();
+        let orders = Orders::take(&path).unwrap();
+        assert!(!path.exists());
+        let environment: Environment = orders.environment.iter().cloned().collect();
+        assert_eq!(environment.get("KEY"), Some("secret".as_ref()));
+        let request = orders.request(&environment).unwrap();
+        assert_eq!(request.prompt, "Begin.".into());
+        assert_eq!(request.dir.as_deref(), Some(dir.path()));
+        assert_eq!(request.system_prompt, Some(SystemPrompt::Replace("You are terse.".to_owned())));
+        assert_eq!(request.resume, Some(Resume::Latest));
+        assert_eq!(request.extra_args, ["--screen-reader"]);
+        let names: Vec<&str> = request.mcp_servers.iter().map(|server| server.name.as_str()).collect();
+        assert_eq!(names, ["s", "web", "own"]);
     }
 }

@@ -74,8 +74,8 @@ fn run(record: &Path) -> Result<TerminalEnd, TerminalError> {
     let _not_for_us = Noted::of(&[Signal::INT, Signal::QUIT]).map_err(failed)?;
     let orders = Orders::take(&record.with_extension("launch"))?;
     let environment = environment(&orders);
-    let request = orders.request()?;
     let mut finder = Finder::new().env(environment.clone()).path(&orders.gemini);
+    let request = orders.request(&environment)?;
     if let Some(dir) = &request.dir {
         finder = finder.dir(dir);
     }

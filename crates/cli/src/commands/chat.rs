@@ -94,7 +94,7 @@ fn begin(
 ) -> Result<(Talk, Option<String>, Option<offline::Offline>), RunError> {
     let mut environment = Environment::of_process();
     let mut options = args.given.options;
-    let config = super::run::config(&options)?;
+    let config = super::run::config(&options)?.only(Given::<OfChat>::offers);
     let prompt = args.prompt.or_else(|| prompt_behind_resume(&mut options));
     let Asked { mut request, who, options } = asked(Prompt::Text(String::new()), options, &config)?;
     request.conversation = holder == Holder::Program;

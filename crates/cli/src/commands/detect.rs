@@ -55,10 +55,10 @@ pub fn execute(args: Args) -> Done {
     check_directory(&args.dir)?;
     let said = args.given.options.trust;
     let no_config = args.given.options.no_config;
-    let config = Config::of_run(&args.dir, said, no_config, &Environment::of_process())?;
+    let config = Config::of_run(Some(&args.dir), said, no_config, &Environment::of_process())?;
     let trust = said.or(config.options.trust).unwrap_or_default();
     let mut finder = Finder::new().dir(&args.dir).trust(trust);
-    if let Some(path) = args.gemini {
+    if let Some(path) = args.gemini.or_else(|| config.gemini()) {
         finder = finder.path(path);
     }
     let (found, mut tried) = match args.all {

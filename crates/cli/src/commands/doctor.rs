@@ -103,7 +103,8 @@ fn examine(args: &Args) -> Vec<Finding> {
     // A file that is wrong is told below.
     let config = Config::load(&args.dir, None, &environment);
     let trusting = config.as_ref().ok().and_then(|config| config.options.trust).unwrap_or_default();
-    let found = find_cli(args, trusting, &mut findings);
+    let named = args.gemini.clone().or_else(|| config.as_ref().ok()?.gemini());
+    let found = find_cli(args, named, trusting, &mut findings);
     findings.push(node(&found, &environment));
     let gemini = found.ok();
     if let Some(home) = environment.gemini_home() {
@@ -139,9 +140,14 @@ fn listed(findings: &[Finding]) -> String {
 }
 
 /// The CLI; without one, what was not taken because of its Node.
-fn find_cli(args: &Args, trust: Trust, findings: &mut Vec<Finding>) -> Result<Gemini, Option<Tried>> {
+fn find_cli(
+    args: &Args,
+    named: Option<PathBuf>,
+    trust: Trust,
+    findings: &mut Vec<Finding>,
+) -> Result<Gemini, Option<Tried>> {
     let mut finder = Finder::new().dir(&args.dir).trust(trust);
-    if let Some(path) = &args.gemini {
+    if let Some(path) = named {
         finder = finder.path(path);
     }
     let (found, tried) = finder.find_first();

@@ -6,7 +6,7 @@ use clap::CommandFactory;
 
 use super::Cli;
 use crate::command_error::{CommandError, Done};
-use crate::config::{KEYS, user_file};
+use crate::config::{Owner, keys, user_file};
 use crate::output::{print, print_json};
 use crate::views::Name;
 
@@ -297,14 +297,28 @@ fn config() -> String {
          your own      {file}\n  \
          a folder's    .alhena/config.toml in the working directory, if Gemini CLI trusts the folder\n\n\
          The command line wins over the folder's file, and that over your own. --no-config, or an empty\n\
-         ALHENA_CONFIG, leaves both alone. `alhena doctor` shows what is in force.\n\nKeys:\n"
+         ALHENA_CONFIG, leaves both alone. `alhena doctor` shows what is in force.\n\n\
+         Keys are the options of `alhena run`, with - or _. Relative paths start in the working directory.\n\
+         deny, deny-tool and ask are added to those of the other file and of the command line.\n"
     );
-    let width = KEYS.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    for (name, meaning) in KEYS {
-        text.push_str(&format!("  {name:<width$}  {meaning}\n"));
+    let lists = [
+        (
+            Owner::Project,
+            "Keys for both files. A folder cannot set approval to yolo, turn the sandbox off, or raise\n\
+             max-turns, max-tokens, max-cost and max-calls. Batches and the server take these keys, and trust:",
+        ),
+        (Owner::User, "Keys for your own file:"),
+    ];
+    let both = lists.map(|(owner, title)| (keys(owner), title));
+    let width = both.iter().flat_map(|(keys, _)| keys).map(|(name, _)| name.len()).max().unwrap_or(0);
+    for (keys, title) in both {
+        text.push_str(&format!("\n{title}\n"));
+        for (name, meaning) in keys {
+            text.push_str(&format!("  {name:<width$}  {meaning}\n"));
+        }
     }
     text.push_str(
-        "\nExample:\n  model = \"gemini-2.5-flash\"\n  approval = \"auto-edit\"\n  timeout = \"1h30m\"",
+        "\nExample:\n  model = \"gemini-2.5-flash\"\n  approval = \"auto-edit\"\n  timeout = \"1h30m\"\n  deny = [\"edit(.env)\"]",
     );
     text
 }

@@ -95,6 +95,11 @@ impl<O: Offer> Given<O> {
     fn settings() -> impl Iterator<Item = Setting> {
         O::SETTINGS.iter().flat_map(|group| group.iter().copied())
     }
+
+    /// Returns true if the command has this option.
+    pub fn offers(setting: Setting) -> bool {
+        Self::settings().any(|offered| offered == setting)
+    }
 }
 
 impl<O> fmt::Debug for Given<O> {

@@ -6,7 +6,7 @@ mod options;
 
 use std::fs::File;
 use std::io::{self, BufWriter};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -102,8 +102,7 @@ fn target(output: Option<&PathBuf>) -> io::Result<(Target, Option<File>)> {
 
 /// The defaults in files, for where this runs.
 pub(super) fn config(options: &RunOptions) -> Result<Config, RunError> {
-    let dir = options.dir.as_deref().unwrap_or(Path::new("."));
-    Config::of_run(dir, options.trust, options.no_config, &Environment::of_process())
+    Config::of_run(options.dir.as_deref(), options.trust, options.no_config, &Environment::of_process())
 }
 
 /// Everything up to the start.

@@ -5,11 +5,13 @@ use alhena::agent::home::McpServer;
 use alhena::agent::{Prompt, Talk, Whom};
 use alhena::hosts::acp::Refusal;
 use alhena::hosts::acp::ask::SessionSetup;
+use alhena::model::{RunOptions, Setting};
 use alhena::wire::rpc::Fault;
 use alhena::{Approval, Failure, Gemini, Request, Resume, RunError, Trust};
 use serde_json::{Map, Value};
 
 use super::Args;
+use crate::commands::options::{Given, OfAcp};
 use crate::config::Config;
 use crate::offline::{self, Offline};
 use crate::output::say;
@@ -17,11 +19,10 @@ use crate::signals::Interrupts;
 
 /// Begins conversations.
 pub struct Starter {
-    /// What the options say of every session.
-    base: Request,
-    approval: Option<Approval>,
-    trust: Option<Trust>,
-    no_config: bool,
+    /// The options of every session.
+    options: RunOptions,
+    /// What people should know in every session.
+    notices: Vec<String>,
     pub environment: Environment,
     /// The CLI, or why there is none: an editor is told so when it wants a session.
     gemini: Result<Gemini, Failure>,
@@ -30,24 +31,23 @@ pub struct Starter {
 impl Starter {
     pub fn new(args: Args, interrupts: &Interrupts) -> Result<(Self, Option<Offline>), RunError> {
         let mut environment = Environment::of_process();
-        let options = args.given.options;
-        let (approval, trust, no_config) = (options.approval, options.trust, options.no_config);
+        let mut options = args.given.options;
+        if !options.no_config {
+            // The CLI and the model are the same for all sessions.
+            let own = [Setting::Gemini, Setting::Offline];
+            options.fill(&Config::of_user(&environment)?.options, &own);
+        }
         let mut base = Request::of(Prompt::Text(String::new()), &options, &environment)?;
-        // Whoever names an agent to an editor expects it to run; what a folder brings along still needs the user's word.
-        base.trust = trust.unwrap_or(Trust::Run);
-        // What it shows of its calls is shown to the editor.
-        base.raw_lines = true;
         let offline = offline::prepare(&options, &mut base, &mut environment)?;
         if offline.is_some() {
             say(format_args!("{}.", offline::NOTICE));
         }
-        let gemini = match (options.gemini, offline.is_some()) {
+        let gemini = match (options.gemini.clone(), offline.is_some()) {
             (None, true) => crate::commands::install::fetched(None, &environment, false),
             (path, _) => crate::commands::run::find(path, &mut base, &environment, false, interrupts),
         };
-        base.began = None;
         let gemini = gemini.map_err(RunError::into_failure);
-        Ok((Self { base, approval, trust, no_config, environment, gemini }, offline))
+        Ok((Self { options, notices: base.notices, environment, gemini }, offline))
     }
 
     /// Begins a conversation. Its mode and its model, where one was asked for, are given back.
@@ -70,19 +70,24 @@ impl Starter {
                 return Err(Refusal::of(Fault::Params, message, "Give a directory that exists."));
             }
         }
-        let config =
-            Config::of_run(&place.dir, self.trust, self.no_config, &self.environment).map_err(refusal)?;
-        let mut request = self.base.clone();
-        request.notices.extend(config.notice());
-        request.model = request.model.or(config.options.model);
-        request.approval = self.approval.or(config.options.approval).unwrap_or_default();
-        request.trust = self.trust.or(config.options.trust).unwrap_or(request.trust);
+        let mut options = self.options.clone();
+        let config = Config::of_run(Some(&place.dir), options.trust, options.no_config, &self.environment)
+            .map_err(refusal)?
+            .only(|setting| setting != Setting::Resume && Given::<OfAcp>::offers(setting));
+        config.fill(&mut options);
+        options.dir = Some(place.dir);
+        // Whoever names an agent to an editor expects it to run; what a folder brings along still needs the user's word.
+        options.trust = options.trust.or(Some(Trust::Run));
+        let mut request =
+            Request::of(Prompt::Text(String::new()), &options, &self.environment).map_err(refusal)?;
+        request.notices.extend(self.notices.iter().cloned().chain(config.notice()));
+        // What it shows of its calls is shown to the editor.
+        request.raw_lines = true;
         let servers = Map::from_iter([("mcpServers".to_owned(), Value::Object(place.servers))]);
         let servers = McpServer::from_json(servers)
             .map_err(|error| Refusal::of(Fault::Params, error.to_string(), ""))?;
         request.mcp_servers.extend(servers);
         request.include_dirs.extend(place.more_dirs);
-        request.dir = Some(place.dir);
         request.resume = resume.map(Resume::Id);
         Ok(request)
     }

@@ -61,7 +61,7 @@ impl OptionsOfRun {
             .map_err(|errors| errors.into_iter().map(Fault::from).collect::<Vec<_>>())?;
         let asked = prompt.ok_or_else(no_prompt).and_then(|prompt| {
             prompt.check()?;
-            asked(prompt, options.clone(), &config(&options)?)
+            asked(prompt, options.clone(), &config(&options)?.for_jobs())
         });
         asked.map_err(|error| vec![in_fields(&error)])
     }

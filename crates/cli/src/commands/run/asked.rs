@@ -40,8 +40,8 @@ impl Who {
 
 /// The request that the options ask for; where they say nothing, the files with defaults count.
 pub fn asked(prompt: Prompt, mut options: RunOptions, config: &Config) -> Result<Asked, RunError> {
-    let who = Who::of(&options)?;
     config.fill(&mut options);
+    let who = Who::of(&options)?;
     if let Who::Other(_) = who {
         options.transport = Some(Transport::Acp);
     }

@@ -94,7 +94,7 @@ pub(super) fn asked(
         });
     }
     let stdin = (!args.no_stdin).then_some(interrupts);
-    let by = options.prompt_by.unwrap_or_default();
+    let by = options.prompt_by.or(config.options.prompt_by).unwrap_or_default();
     let source = Source { text: given, file: args.prompt_file, by, quiet: args.quiet };
     let prompt = source.prompt(stdin).map_err(|error| match (error, taken_for_session) {
         (RunError::Usage { message, .. }, Some(word)) => RunError::Usage {

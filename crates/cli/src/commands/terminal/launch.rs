@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use alhena::Hint;
 use alhena::agent::env::Environment;
 use alhena::model::options::{Resume, RunOptions, time};
 use alhena::terminal::mcp::McpScope;
@@ -13,7 +14,6 @@ use alhena::terminal::screen::Status;
 use alhena::terminal::{
     Launch, Layout, TerminalError, TerminalErrorKind, Terminals, Unready, usual_tmux_conf,
 };
-use alhena::{Hint, Request};
 use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser, TypedValueParser};
 
 use super::Described;
@@ -124,33 +124,28 @@ pub fn launch(args: Args) -> Result<Launch, TerminalError> {
     let usage =
         |message: String, hint: &str| TerminalError::new(TerminalErrorKind::Usage, message).with_hint(hint);
     let mut options = args.given.options;
-    let gemini = options.gemini.take();
-    let gemini = match gemini.as_deref().and_then(install::as_version) {
-        None => gemini,
-        Some(version) => {
-            let fetched = install::fetched(Some(version), &Environment::of_process(), false);
-            let missing = |error: alhena::RunError| {
-                TerminalError::new(TerminalErrorKind::NotInstalled, error.to_string())
-                    .with_hint(error.hint().unwrap_or_default())
-            };
-            Some(fetched.map_err(missing)?.path)
-        }
-    };
+    if let Some(version) = options.gemini.as_deref().and_then(install::as_version) {
+        let fetched = install::fetched(Some(version), &Environment::of_process(), false);
+        let missing = |error: alhena::RunError| {
+            TerminalError::new(TerminalErrorKind::NotInstalled, error.to_string())
+                .with_hint(error.hint().unwrap_or_default())
+        };
+        options.gemini = Some(fetched.map_err(missing)?.path);
+    }
     options.args = args.cli_arg;
-    let request = Request::of(args.prompt.join(" ").into(), &options, &Environment::of_process())
-        .map_err(|error| usage(error.to_string(), &error.hint().unwrap_or_default()))?;
-    let project = request.dir.clone().unwrap_or_else(|| PathBuf::from("."));
-    let places = Places::usual(&Environment::of_process(), &project, request.trust);
+    let project = options.dir.clone().unwrap_or_else(|| PathBuf::from("."));
+    let places = Places::usual(&Environment::of_process(), &project, options.trust.unwrap_or_default());
     let profile = args.profile.map(|name| Profile::load(&name, &places)).transpose();
     let profile = profile.map_err(|error| usage(error.to_string(), &places.hint(&error)))?;
     Ok(Launch {
         name: args.name,
-        request,
+        prompt: args.prompt.join(" "),
+        options,
+        mcp_servers: Vec::new(),
         profile,
         profile_by: args.profile_by,
         mcp_scope: args.mcp_scope,
         supervisor: None,
-        gemini,
         layout: args.layout,
         tmux_conf: args.tmux_conf.map(conf).transpose()?,
         notify: args.notify,

@@ -143,7 +143,7 @@ fn agents_that_are_gone_stay_in_the_list_with_why_and_the_way_to_go_on() {
     // The way that it says.
     let id = agents[4].session_id().unwrap();
     let mut wanted = place.wanted("");
-    wanted.request.resume = Some(alhena::Resume::Id(id));
+    wanted.options.resume = Some(alhena::Resume::Id(id));
     let again = place.again().launch(wanted).unwrap();
     assert_eq!(again.last_answer().unwrap().text, "Well.");
     for agent in place.again().list().unwrap() {

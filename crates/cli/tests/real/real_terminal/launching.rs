@@ -57,7 +57,7 @@ fn a_folder_that_nobody_trusts_is_told_apart_and_can_be_trusted_by_an_answer() {
 fn a_missing_login_a_missing_cli_and_a_crash_are_told_apart() {
     let mut place = Place::new("failures", Scenario::new());
     let mut wanted = place.wanted("");
-    wanted.gemini = Some(place.work().join("nowhere"));
+    wanted.options.gemini = Some(place.work().join("nowhere"));
     assert_eq!(place.terminals.launch(wanted).unwrap_err().kind, TerminalErrorKind::NotInstalled);
 
     let broken = place.work().join("gemini");
@@ -66,7 +66,7 @@ fn a_missing_login_a_missing_cli_and_a_crash_are_told_apart() {
     fs::write(&broken, script).unwrap();
     fs::set_permissions(&broken, fs::Permissions::from_mode(0o755)).unwrap();
     let mut wanted = place.wanted("");
-    wanted.gemini = Some(broken);
+    wanted.options.gemini = Some(broken);
     let crashed = place.terminals.launch(wanted).unwrap_err();
     assert_eq!(crashed.kind, TerminalErrorKind::Crashed, "{crashed}");
     assert!(crashed.message.contains("exit code 3"), "{crashed}");

@@ -97,10 +97,10 @@ fn life(
     let mut wanted = place.wanted("");
     wanted.name = Some(name.to_owned());
     wanted.timeout = LONG * 2;
-    wanted.request = wanted.request.approval(alhena::Approval::Yolo);
+    wanted.options.approval = Some(alhena::Approval::Yolo);
     let started = place.work().join(format!("{name}.txt"));
     let script = format!("sleep 6; touch {}", started.display());
-    wanted.request.mcp_servers.push(McpServer::process("slow", "sh", ["-c", &script]));
+    wanted.mcp_servers.push(McpServer::process("slow", "sh", ["-c", &script]));
     let terminal = place.terminals.launch(wanted).unwrap();
     assert!(started.exists(), "{name} was ready before its server");
     let ready = std::fs::metadata(&started).unwrap().modified().unwrap();

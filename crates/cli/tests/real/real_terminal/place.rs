@@ -5,11 +5,12 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use alhena::Approval;
 use alhena::agent::env::Environment;
+use alhena::model::RunOptions;
 use alhena::scripted::{Scenario, Server};
 use alhena::terminal::screen::{Reading, Status};
 use alhena::terminal::{Force, Launch, Options, Terminal, Terminals, Until};
-use alhena::{Approval, Request};
 use alhena_testbed::processes::{command_line, descendants};
 use alhena_testbed::{
     Deadline, PrivateHome, RealCli, Trust, Watchdog, processes_with_env, run_bounded, tools,
@@ -83,9 +84,13 @@ impl Place {
 
     /// What to launch, with the model named so that no router is asked.
     pub fn wanted(&self, prompt: &str) -> Launch {
-        let request = Request::new(prompt).dir(self.work()).model("gemini-2.5-flash");
-        let gemini = Some(self.gemini.clone());
-        Launch { request, gemini, timeout: LONG, ..Launch::default() }
+        let options = RunOptions {
+            dir: Some(self.work()),
+            model: Some("gemini-2.5-flash".to_owned()),
+            gemini: Some(self.gemini.clone()),
+            ..RunOptions::default()
+        };
+        Launch { prompt: prompt.to_owned(), options, timeout: LONG, ..Launch::default() }
     }
 
     pub fn launch(&self) -> Terminal {
@@ -94,7 +99,7 @@ impl Place {
 
     pub fn launch_yolo(&self) -> Terminal {
         let mut wanted = self.wanted("");
-        wanted.request = wanted.request.approval(Approval::Yolo);
+        wanted.options.approval = Some(Approval::Yolo);
         self.terminals.launch(wanted).unwrap()
     }
 

@@ -12,11 +12,11 @@ use super::place::{LONG, Place, answer};
 fn a_life_on(version: &str) {
     let place = Place::new(version, Scenario::new().turn(Turn::say("Well.").always()));
     let mut wanted = place.wanted("");
-    wanted.gemini = Some(RealCli::get(version).unwrap().bin);
+    wanted.options.gemini = Some(RealCli::get(version).unwrap().bin);
     wanted.timeout = LONG * 2;
     let started = place.work().join("started.txt");
     let script = format!("sleep 7; touch {}", started.display());
-    wanted.request.mcp_servers.push(McpServer::process("slow", "sh", ["-c", &script]));
+    wanted.mcp_servers.push(McpServer::process("slow", "sh", ["-c", &script]));
     let terminal = place.terminals.launch(wanted).unwrap();
     assert!(started.exists(), "ready before its server");
     assert_eq!(terminal.record().unwrap().gemini_version, version);
@@ -57,8 +57,8 @@ fn a_whole_life_on_0_45_2() {
 fn a_release_that_cannot_be_told_to_trust_says_what_to_do_instead() {
     let place = Place::with("old trust", Scenario::new(), Trust::Untrusted);
     let mut wanted = place.wanted("");
-    wanted.gemini = Some(RealCli::get("0.38.2").unwrap().bin);
-    wanted.request.trust = Trusting::Run;
+    wanted.options.gemini = Some(RealCli::get("0.38.2").unwrap().bin);
+    wanted.options.trust = Some(Trusting::Run);
     wanted.timeout = LONG * 2;
     match place.terminals.launch(wanted) {
         // It runs there without asking.

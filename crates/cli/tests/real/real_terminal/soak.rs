@@ -73,7 +73,7 @@ fn eight_loops_of_commands_at_once_end_neither_the_server_nor_an_agent() {
             let (place, gemini) = (&place, &gemini);
             scope.spawn(move || {
                 let mut wanted = place.wanted("");
-                (wanted.name, wanted.gemini, wanted.timeout) =
+                (wanted.name, wanted.options.gemini, wanted.timeout) =
                     (Some(name.clone()), Some(gemini.clone()), LONG * 2);
                 place.again().launch(wanted).unwrap();
             });
@@ -111,7 +111,7 @@ fn eight_loops_of_commands_at_once_end_neither_the_server_nor_an_agent() {
 fn a_watcher_that_is_killed_is_replaced_and_without_one_plain_commands_do() {
     let place = Place::new("watcher", Scenario::new());
     let mut wanted = place.wanted("");
-    wanted.gemini = Some(stand_in(&place));
+    wanted.options.gemini = Some(stand_in(&place));
     let terminal = place.terminals.launch(wanted).unwrap();
     let first = watchers(&place);
     assert_eq!(first.len(), 1);
@@ -141,7 +141,7 @@ fn a_watcher_that_is_killed_is_replaced_and_without_one_plain_commands_do() {
 fn a_watcher_that_is_stopped_is_replaced_and_one_that_cannot_listen_connects_to_nothing() {
     let place = Place::new("stuck watcher", Scenario::new());
     let mut wanted = place.wanted("");
-    wanted.gemini = Some(stand_in(&place));
+    wanted.options.gemini = Some(stand_in(&place));
     let terminal = place.terminals.launch(wanted).unwrap();
     let status = terminal.status().unwrap().status;
     let stopped = watchers(&place);
@@ -203,7 +203,7 @@ fn a_watcher_that_is_killed_in_the_middle_of_a_turn_costs_nothing() {
 fn a_watcher_that_is_killed_while_a_pane_floods_it_is_replaced() {
     let place = Place::new("orphan", Scenario::new());
     let mut wanted = place.wanted("");
-    wanted.gemini = Some(stand_in(&place));
+    wanted.options.gemini = Some(stand_in(&place));
     let terminal = place.terminals.launch(wanted).unwrap();
     place.tmux(&[
         "new-window",

@@ -82,14 +82,14 @@ fn a_launch_whose_servers_never_start_says_which_and_one_with_a_prompt_works_on_
     let began = Instant::now();
     place.launch().kill().unwrap();
     let mut hangs = place.wanted("");
-    hangs.request.mcp_servers.push(McpServer::process("hangs", "sleep", ["600"]));
+    hangs.mcp_servers.push(McpServer::process("hangs", "sleep", ["600"]));
     hangs.timeout = (began.elapsed() * 3).max(Duration::from_secs(30));
     let error = place.terminals.launch(hangs).unwrap_err();
     assert_eq!(error.kind, TerminalErrorKind::Timeout);
     assert!(error.message.ends_with("Its MCP servers are starting: hangs"), "{error}");
 
     let mut wanted = place.wanted("Be slow");
-    wanted.request.mcp_servers.push(slow_server());
+    wanted.mcp_servers.push(slow_server());
     let terminal = place.terminals.launch(wanted).unwrap();
     assert!(matches!(terminal.status().unwrap().status, Status::Starting | Status::Processing));
     place.api.release("api", "go");

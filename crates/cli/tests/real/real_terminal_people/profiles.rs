@@ -129,7 +129,7 @@ fn servers_learn_their_terminal_and_keep_every_value_in_both_scopes() {
         let before = place.home.snapshot().unwrap();
         let settings = place.home.gemini().join("settings.json");
         let mut wanted = Launch { mcp_scope: scope, ..place.wanted("") };
-        wanted.request.mcp_servers.push(server);
+        wanted.mcp_servers.push(server);
         let terminal = place.terminals.launch(wanted).unwrap();
         assert!(Deadline::after(LONG).wait_until(|| told.exists()));
         let told = fs::read_to_string(&told).unwrap();

@@ -15,9 +15,10 @@ use super::place::{ALHENA, LONG, Place, ask};
 fn boss(place: &Place) -> Terminal {
     let tmux = place.tmux.to_string_lossy();
     let args = ["terminal", "--server", &place.server, "--tmux", &tmux, "serve-mcp", "--trust"];
-    let mut request = place.wanted("").request.approval(Approval::Yolo).trust(Trust::Run);
-    request.mcp_servers.push(McpServer::process("alhena", ALHENA, args));
-    let wanted = Launch { name: Some("boss".to_owned()), request, ..place.wanted("") };
+    let mut wanted = Launch { name: Some("boss".to_owned()), ..place.wanted("") };
+    wanted.options.approval = Some(Approval::Yolo);
+    wanted.options.trust = Some(Trust::Run);
+    wanted.mcp_servers.push(McpServer::process("alhena", ALHENA, args));
     place.terminals.launch(wanted).unwrap()
 }
 

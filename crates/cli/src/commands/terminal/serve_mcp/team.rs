@@ -7,13 +7,14 @@ use std::time::{Duration, Instant};
 
 use alhena::agent::env::Environment;
 use alhena::agent::home::McpServer;
+use alhena::model::RunOptions;
 use alhena::terminal::profile::{Places, Profile};
 use alhena::terminal::screen::Status;
 use alhena::terminal::{
     Launch, OUTER_GEMINI_HOME, OUTER_TMPDIR, Options, Record, TERMINAL_ID, Terminal, TerminalError,
     TerminalErrorKind, Terminals, Until, status_name,
 };
-use alhena::{Approval, Request, Trust};
+use alhena::{Approval, Trust};
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
@@ -157,7 +158,7 @@ impl Team {
             ));
         }
         let mut launch = self.worker(arguments, &message)?;
-        launch.request.mcp_servers.push(self.own_server());
+        launch.mcp_servers.push(self.own_server());
         let worker = self.terminals.launch(launch).map_err(said)?;
         Ok(json!({"terminal": worker.id(), "name": worker.name()}).to_string())
     }
@@ -211,12 +212,10 @@ impl Team {
             |name: &str| arguments.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
         let base = self.supervisor.as_ref().map_or_else(|| PathBuf::from("."), |record| record.dir.clone());
         let dir = optional("working_directory").map_or(base.clone(), |dir| base.join(dir));
-        let mut request = Request::new(message).dir(&dir).trust(self.trust);
         let inherited = self.supervisor.as_ref().map(|record| record.approval.parse::<Approval>());
-        request.approval = match (self.approval, inherited) {
-            (Some(approval), _) => approval,
-            (None, Some(inherited)) => inherited?,
-            (None, None) => Approval::default(),
+        let approval = match self.approval {
+            Some(approval) => Some(approval),
+            None => inherited.transpose()?,
         };
         let profile = optional("agent_profile")
             .map(|name| match name.contains('/') || name.ends_with(".md") {
@@ -229,15 +228,23 @@ impl Team {
             })
             .transpose()?;
         let model = self.model.clone();
-        request.model = match profile.as_ref().and_then(|profile| profile.model.clone()) {
+        let model = match profile.as_ref().and_then(|profile| profile.model.clone()) {
             Some(model) => Some(model),
             None => model.or_else(|| self.supervisor.as_ref().and_then(|record| record.model.clone())),
         };
+        let options = RunOptions {
+            gemini: self.supervisor.as_ref().map(|record| record.gemini.clone()),
+            dir: Some(dir),
+            trust: Some(self.trust),
+            approval,
+            model,
+            ..RunOptions::default()
+        };
         Ok(Launch {
             name: optional("name").map(str::to_owned),
-            request,
+            prompt: message.to_owned(),
+            options,
             profile,
-            gemini: self.supervisor.as_ref().map(|record| record.gemini.clone()),
             ..Launch::default()
         })
     }
