@@ -8,7 +8,8 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-use alhena_agent::{Approval, Request};
+use alhena_model::RunOptions;
+use alhena_model::options::Approval;
 use alhena_scripted::{RecordedRequest, Scenario, Turn};
 use alhena_terminal::{Force, Launch, Options, Terminal, Terminals, Until, status_name};
 use alhena_testbed::tools;
@@ -86,10 +87,14 @@ impl Screens {
     }
 
     fn measure(&self, turns: usize) -> Result<Outcome, String> {
-        let mut request = Request::new("").dir(self.lab.home.workspace()).model(MODEL);
-        request.approval = Approval::Yolo;
-        let launch =
-            Launch { request, gemini: Some(self.lab.cli.clone()), timeout: LONG, ..Launch::default() };
+        let options = RunOptions {
+            dir: Some(self.lab.home.workspace()),
+            model: Some(MODEL.to_owned()),
+            approval: Some(Approval::Yolo),
+            gemini: Some(self.lab.cli.clone()),
+            ..RunOptions::default()
+        };
+        let launch = Launch { options, timeout: LONG, ..Launch::default() };
         let terminal = self.terminals.launch(launch).map_err(|error| error.to_string())?;
         let mut outcome = Outcome::default();
         for command in ["status", "list"] {

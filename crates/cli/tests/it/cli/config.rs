@@ -202,7 +202,7 @@ fn a_folder_sets_only_what_it_may() {
     let (desk, hostile) = desk_with(Script::normal());
     trust(&desk);
     for (field, value, why) in fields {
-        desk.write(".alhena/config.toml", &format!("{field} = {value}\n"));
+        desk.write(".alhena/config.toml", format!("{field} = {value}\n"));
         let seen = desk.alhena(&["run", "hello"]);
         let key = field.replace('_', "-");
         let expected = format!("error: [DESK]/work/.alhena/config.toml:1: {key}: {why}\n");
