@@ -138,10 +138,10 @@ fn every_file_that_a_newcomer_is_sent_to_has_what_is_to_be_changed() {
 fn what_was_renamed_is_found() {
     let row = |file: &str, name: &str| format!("| `{file}` | `{name}` | why |\n");
     let (engine, tool) = ("crates/agent/src/engine.rs", "crates/model/src/tool.rs");
-    assert_eq!(untrue(&row(engine, "Engine::run")), Vec::<String>::new());
+    assert_eq!(untrue(&row(engine, "Process::wait")), Vec::<String>::new());
     assert_eq!(untrue(&row(tool, "TOOLS")), Vec::<String>::new());
-    assert_eq!(untrue(&row(engine, "Engine::ru")), [format!("{engine} does not define Engine::ru")]);
-    assert_eq!(untrue(&row(engine, "Motor::run")), [format!("{engine} does not define Motor::run")]);
+    assert_eq!(untrue(&row(engine, "Process::wai")), [format!("{engine} does not define Process::wai")]);
+    assert_eq!(untrue(&row(engine, "Motor::wait")), [format!("{engine} does not define Motor::wait")]);
     assert_eq!(
         untrue(&row("crates/agent/src/motor.rs", "run")),
         ["crates/agent/src/motor.rs does not exist"]
