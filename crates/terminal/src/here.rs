@@ -49,7 +49,7 @@ pub fn here(
     let path = records.join(format!("{own}.json"));
     let mut record = Record::of(&equipped.launch, &own, &id, &dir, &gemini);
     record.warnings.clone_from(&equipped.notices);
-    Orders::new(&equipped, &equipped.launch.prompt, &dir, &gemini.path, &id)
+    Orders::new(&equipped, &equipped.launch.prompt, &dir, &gemini.path)
         .leave_at(&path.with_extension("launch"))?;
     store::write(&path, &record)?;
     let _later = borrowed.confirm(&own);

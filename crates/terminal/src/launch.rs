@@ -160,7 +160,7 @@ impl Terminals {
         record.notify.clone_from(&launch.notify);
         record.joined = options.args.iter().any(|argument| argument == "--screen-reader");
         record.warnings = [notices.clone(), prompt_of(prompt).notices()].concat();
-        Orders::new(equipped, prompt, &dir, &gemini.path, &id).leave_at(&self.inner.store.orders(&id))?;
+        Orders::new(equipped, prompt, &dir, &gemini.path).leave_at(&self.inner.store.orders(&id))?;
         self.inner.store.put(&record)?;
         if !prompt.trim().is_empty() {
             let journal = Journal::beside(&self.inner.store.path(&id));
