@@ -4,6 +4,7 @@
 //! languages get types made from the same schemas, so that there is one source for all of them.
 
 mod golang;
+mod options;
 mod typescript;
 
 use std::sync::LazyLock;
@@ -58,6 +59,8 @@ pub fn files() -> Vec<(String, String)> {
     };
     let node = typescript::typescript_types(&pick(&["event", "outcome", "message"]));
     files.push(("packages/node/src/alhena.ts".to_owned(), node));
+    files.push(("packages/node/src/run-options.ts".to_owned(), options::typescript_options()));
+    files.push(("packages/python/src/alhena/run_options.py".to_owned(), options::python_options()));
     let response = typescript::typescript_types(&pick(&["promptfoo"]));
     files.push(("hosts/promptfoo/src/provider-response.ts".to_owned(), response));
     files.extend(

@@ -25,7 +25,6 @@ pub mod store;
 pub mod survey;
 mod threads;
 pub mod usage;
-mod whole_file;
 
 pub use file::{Format, SessionFile, Stamp};
 pub use load::Transcript;

@@ -4,8 +4,6 @@
 
 use std::io::{self, Read};
 
-use crate::whole_file::PAGE;
-
 const CHUNK: usize = 256 << 10;
 
 /// A line and where it is.
@@ -23,8 +21,6 @@ pub(crate) struct Line<'a> {
 pub(crate) struct Lines<R> {
     input: R,
     buffer: Vec<u8>,
-    /// Where in the buffer a page begins: reading there is faster.
-    base: usize,
     /// What of the buffer holds bytes that were not handed out.
     start: usize,
     end: usize,
@@ -34,11 +30,8 @@ pub(crate) struct Lines<R> {
 
 impl<R: Read> Lines<R> {
     pub(crate) fn new(input: R, mut buffer: Vec<u8>) -> Self {
-        if buffer.len() < CHUNK + PAGE {
-            buffer = vec![0; CHUNK + PAGE];
-        }
-        let base = buffer.as_ptr().align_offset(PAGE).min(PAGE);
-        Self { input, buffer, base, start: base, end: base, offset: 0 }
+        buffer.resize(buffer.len().max(CHUNK), 0);
+        Self { input, buffer, start: 0, end: 0, offset: 0 }
     }
 
     pub(crate) fn into_buffer(self) -> Vec<u8> {
@@ -54,10 +47,10 @@ impl<R: Read> Lines<R> {
                 break (searched + at - self.start, true);
             }
             searched = self.end;
-            if self.start > self.base {
-                let moved = self.start - self.base;
-                self.buffer.copy_within(self.start..self.end, self.base);
-                (searched, self.end, self.start) = (searched - moved, self.end - moved, self.base);
+            if self.start > 0 {
+                let moved = self.start;
+                self.buffer.copy_within(self.start..self.end, 0);
+                (searched, self.end, self.start) = (searched - moved, self.end - moved, 0);
             }
             if self.end == self.buffer.len() {
                 self.buffer.resize(self.buffer.len() * 2, 0);
@@ -98,7 +91,7 @@ mod tests {
 
     fn all(bytes: &[u8], step: usize) -> Vec<(u64, Vec<u8>, bool)> {
         let mut lines = Lines::new(Slow(bytes, step), Vec::new());
-        lines.buffer.truncate(lines.base + 8);
+        lines.buffer.truncate(8);
         let mut found = Vec::new();
         while let Some(line) = lines.next().unwrap() {
             found.push((line.offset, line.bytes.to_vec(), line.ended));

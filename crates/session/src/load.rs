@@ -4,8 +4,7 @@
 //! can find half a line. Both are over within milliseconds, unless the CLI died there.
 
 use std::fs::{self, File};
-use std::io;
-use std::ops::Range;
+use std::io::{self, Read};
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, SystemTime};
@@ -14,8 +13,8 @@ use alhena_model::{Conversation, Include, Message};
 use alhena_wire::Raw;
 use alhena_wire::session::{MessageRecord, Session};
 
+use crate::plain_file;
 use crate::survey::{self, Span};
-use crate::{plain_file, whole_file};
 
 /// How often half a file is read again, and what is waited in between.
 const TRIES: u32 = 5;
@@ -26,8 +25,7 @@ const QUIET: Duration = Duration::from_secs(5);
 /// The bytes of a session file.
 #[derive(Debug)]
 pub struct Transcript {
-    buffer: Vec<u8>,
-    held: Range<usize>,
+    bytes: Vec<u8>,
 }
 
 impl Transcript {
@@ -37,21 +35,22 @@ impl Transcript {
     }
 
     /// The same, into the memory of another one that is not needed any more.
-    pub fn read_into(path: &Path, buffer: Vec<u8>) -> io::Result<Self> {
-        let mut transcript = Self::read_once(path, buffer)?;
+    pub fn read_into(path: &Path, memory: Vec<u8>) -> io::Result<Self> {
+        let mut transcript = Self::read_once(path, memory)?;
         for _ in 1..TRIES {
             if !transcript.is_half() || !is_being_written(path) {
                 break;
             }
             thread::sleep(PAUSE);
-            transcript = Self::read_once(path, transcript.buffer)?;
+            transcript = Self::read_once(path, transcript.bytes)?;
         }
         Ok(transcript)
     }
 
-    fn read_once(path: &Path, mut buffer: Vec<u8>) -> io::Result<Self> {
-        let held = whole_file::read(&mut File::open(path)?, &mut buffer)?;
-        Ok(Self { buffer, held })
+    fn read_once(path: &Path, mut bytes: Vec<u8>) -> io::Result<Self> {
+        bytes.clear();
+        File::open(path)?.read_to_end(&mut bytes)?;
+        Ok(Self { bytes })
     }
 
     /// Whether this is what a reader finds while one object is written again: nothing, or its first half.
@@ -63,17 +62,17 @@ impl Transcript {
 
     /// From bytes that were read elsewhere.
     pub fn from_bytes(bytes: Vec<u8>) -> Self {
-        Self { held: 0..bytes.len(), buffer: bytes }
+        Self { bytes }
     }
 
     /// Gives the memory back, for [`read_into`](Self::read_into).
     pub fn into_buffer(self) -> Vec<u8> {
-        self.buffer
+        self.bytes
     }
 
     /// The bytes as they are.
     pub fn bytes(&self) -> &[u8] {
-        self.buffer.get(self.held.clone()).unwrap_or_default()
+        &self.bytes
     }
 
     /// The session as the CLI would load it.

@@ -18,7 +18,6 @@ use serde::{Deserialize, Serialize};
 use crate::file::{Format, SessionFile};
 use crate::lines::{Line, Lines};
 use crate::scan::Cursor;
-use crate::whole_file;
 pub(crate) use fold::Fold;
 
 /// The facts of one session file.
@@ -152,8 +151,9 @@ pub(crate) fn outline(file: &SessionFile, buffer: &mut Vec<u8>) -> io::Result<(S
 
 fn fold_file(mut input: File, format: Format, buffer: &mut Vec<u8>) -> io::Result<Fold> {
     if format == Format::Json {
-        let held = whole_file::read(&mut input, buffer)?;
-        return Ok(fold_bytes(buffer.get(held).unwrap_or_default()));
+        buffer.clear();
+        input.read_to_end(buffer)?;
+        return Ok(fold_bytes(buffer));
     }
     let mut fold = Fold::default();
     let mut lines = Lines::new(&input, std::mem::take(buffer));
@@ -166,9 +166,10 @@ fn fold_file(mut input: File, format: Format, buffer: &mut Vec<u8>) -> io::Resul
     }
     // As the CLI does: perhaps it is one object under the wrong name.
     io::Seek::rewind(&mut input)?;
-    let held = whole_file::read(&mut input, buffer)?;
+    buffer.clear();
+    input.read_to_end(buffer)?;
     let mut whole = Fold::default();
-    whole.whole(buffer.get(held).unwrap_or_default());
+    whole.whole(buffer);
     Ok(if whole.has_header() { whole } else { fold })
 }
 

@@ -44,14 +44,15 @@ const HONOURED: &[Setting] = &[
 #[derive(Clone, Debug)]
 pub(crate) struct Equipped {
     pub(crate) launch: Launch,
-    /// The environment of the launcher with the variables of the options.
+    /// The environment of the launcher with the terminal's id and the variables of the options.
     pub(crate) environment: Environment,
     /// What people should know.
     pub(crate) notices: Vec<String>,
 }
 
 impl Equipped {
-    /// Reads the files that the options name, and refuses options that do not apply. `id` is what the MCP servers are told.
+    /// Reads the files that the options name, and refuses options that do not apply. `id` is the terminal, as its
+    /// processes know it.
     pub(crate) fn of(mut launch: Launch, id: &str, environment: &Environment) -> Result<Self, TerminalError> {
         let options = &mut launch.options;
         let mut given = Setting::ALL.iter().filter(|setting| options.has(**setting));
@@ -61,6 +62,7 @@ impl Equipped {
         }
         let request = Request::of(launch.prompt.as_str().into(), options, environment)?;
         let mut inner = environment.clone();
+        inner.set(crate::TERMINAL_ID, id);
         for (name, value) in request.env {
             inner.set(name, value);
         }

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use alhena_agent::dirs::Dirs;
 use alhena_agent::env::Environment;
-use alhena_model::Timestamp;
 use alhena_sys::files;
 
 use crate::borrowed::BorrowedFiles;
@@ -15,7 +14,7 @@ use crate::error::TerminalError;
 use crate::launch::{Launch, find, new_id};
 use crate::orders::Orders;
 use crate::pane;
-use crate::store::{self, Phase, Record};
+use crate::store::{self, Record};
 
 /// No tmux server can have this name.
 pub(crate) const DIRECTORY: &str = ".here";
@@ -47,33 +46,11 @@ pub fn here(
     let dir = std::fs::canonicalize(&dir).map_err(|error| TerminalError::io(dir.display(), &error))?;
     let gemini = find(&equipped, &dir)?;
     equipped.lend(&own, &borrowed, environment)?;
-    let Launch { options, profile, prompt, .. } = &equipped.launch;
     let path = records.join(format!("{own}.json"));
-    let record = Record {
-        id: own.clone(),
-        name: id.clone(),
-        dir: dir.clone(),
-        model: options.model.clone(),
-        approval: options.approval.unwrap_or_default().flag().to_owned(),
-        profile: profile.as_ref().map(|profile| profile.name.clone()),
-        supervisor: None,
-        notify: None,
-        gemini: gemini.path.clone(),
-        gemini_version: gemini.version.to_string(),
-        created: Timestamp::now(),
-        phase: Phase::Launching,
-        joined: false,
-        agent: None,
-        cli: None,
-        started: None,
-        ready: None,
-        mark: None,
-        chats: None,
-        mcp: None,
-        warnings: equipped.notices.clone(),
-        ended: None,
-    };
-    Orders::new(&equipped, prompt, &dir, &gemini.path, &id).leave_at(&path.with_extension("launch"))?;
+    let mut record = Record::of(&equipped.launch, &own, &id, &dir, &gemini);
+    record.warnings.clone_from(&equipped.notices);
+    Orders::new(&equipped, &equipped.launch.prompt, &dir, &gemini.path)
+        .leave_at(&path.with_extension("launch"))?;
     store::write(&path, &record)?;
     let _later = borrowed.confirm(&own);
     let code = pane::serve(&path, say);

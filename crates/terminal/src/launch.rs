@@ -155,31 +155,12 @@ impl Terminals {
         let _lock = self.inner.store.lock_all()?;
         let (name, before) = self.free_name(launch.name.as_deref(), options.resume.is_some())?;
         let prompt = if launch.prompt.len() > LONGEST_ARGUMENT { "" } else { launch.prompt.as_str() };
-        let record = Record {
-            id: id.clone(),
-            name: name.clone(),
-            dir: dir.clone(),
-            model: options.model.clone(),
-            approval: options.approval.unwrap_or_default().flag().to_owned(),
-            profile: launch.profile.as_ref().map(|profile| profile.name.clone()),
-            supervisor: launch.supervisor.clone(),
-            notify: launch.notify.clone(),
-            gemini: gemini.path.clone(),
-            gemini_version: gemini.version.to_string(),
-            created: Timestamp::now(),
-            phase: Phase::Launching,
-            joined: options.args.iter().any(|argument| argument == "--screen-reader"),
-            agent: None,
-            cli: None,
-            started: None,
-            ready: None,
-            mark: None,
-            chats: None,
-            mcp: None,
-            warnings: [notices.clone(), prompt_of(prompt).notices()].concat(),
-            ended: None,
-        };
-        Orders::new(equipped, prompt, &dir, &gemini.path, &id).leave_at(&self.inner.store.orders(&id))?;
+        let mut record = Record::of(launch, &id, &name, &dir, &gemini);
+        record.supervisor.clone_from(&launch.supervisor);
+        record.notify.clone_from(&launch.notify);
+        record.joined = options.args.iter().any(|argument| argument == "--screen-reader");
+        record.warnings = [notices.clone(), prompt_of(prompt).notices()].concat();
+        Orders::new(equipped, prompt, &dir, &gemini.path).leave_at(&self.inner.store.orders(&id))?;
         self.inner.store.put(&record)?;
         if !prompt.trim().is_empty() {
             let journal = Journal::beside(&self.inner.store.path(&id));

@@ -33,11 +33,8 @@ pub(crate) fn prompt_of(text: &str) -> Wording {
 }
 
 impl Orders {
-    /// `id` is the terminal, as its processes know it.
-    pub(crate) fn new(equipped: &Equipped, prompt: &str, dir: &Path, gemini: &Path, id: &str) -> Self {
-        let mut environment = equipped.environment.clone();
-        environment.set(crate::TERMINAL_ID, id);
-        let launch = &equipped.launch;
+    pub(crate) fn new(equipped: &Equipped, prompt: &str, dir: &Path, gemini: &Path) -> Self {
+        let Equipped { launch, environment, .. } = equipped;
         Self {
             gemini: gemini.to_owned(),
             environment: environment.iter().map(|(name, value)| (name.into(), value.into())).collect(),
@@ -104,7 +101,7 @@ mod tests {
         let mut equipped = Equipped::of(launch, "t1", &Environment::default()).unwrap();
         equipped.launch.mcp_servers.push(McpServer::process("own", "serve", ["y"]));
         let path = dir.path().join("orders");
-        Orders::new(&equipped, "Begin.", dir.path(), Path::new("/gemini"), "t1").leave_at(&path).unwrap();
+        Orders::new(&equipped, "Begin.", dir.path(), Path::new("/gemini")).leave_at(&path).unwrap();
         let orders = Orders::take(&path).unwrap();
         assert!(!path.exists());
         let environment: Environment = orders.environment.iter().cloned().collect();

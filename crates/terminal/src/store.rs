@@ -8,12 +8,14 @@ use std::io::{self};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use alhena_agent::Gemini;
 use alhena_model::Timestamp;
 use alhena_sys::Process;
 use alhena_sys::{files, locks};
 use serde::{Deserialize, Serialize};
 
 use crate::error::TerminalError;
+use crate::launch::Launch;
 use crate::mcp::start::McpStart;
 
 /// Everything that is kept about a terminal.
@@ -161,6 +163,35 @@ impl TerminalEnd {
 }
 
 impl Record {
+    /// The record of an agent that is about to be launched.
+    pub(crate) fn of(launch: &Launch, id: &str, name: &str, dir: &Path, gemini: &Gemini) -> Self {
+        let options = &launch.options;
+        Self {
+            id: id.to_owned(),
+            name: name.to_owned(),
+            dir: dir.to_owned(),
+            model: options.model.clone(),
+            approval: options.approval.unwrap_or_default().flag().to_owned(),
+            profile: launch.profile.as_ref().map(|profile| profile.name.clone()),
+            supervisor: None,
+            notify: None,
+            gemini: gemini.path.clone(),
+            gemini_version: gemini.version.to_string(),
+            created: Timestamp::now(),
+            phase: Phase::Launching,
+            joined: false,
+            agent: None,
+            cli: None,
+            started: None,
+            ready: None,
+            mark: None,
+            chats: None,
+            mcp: None,
+            warnings: Vec::new(),
+            ended: None,
+        }
+    }
+
     /// Whether the CLI that runs has been ready once: it does not start any more, whatever its screen looks like.
     pub(crate) fn has_been_ready(&self) -> bool {
         self.ready.is_some_and(|ready| self.started.is_some_and(|started| ready >= started))
@@ -310,33 +341,16 @@ fn lock(path: &Path, limit: Duration) -> Result<Lock, TerminalError> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn record(id: &str) -> Record {
-        Record {
-            id: id.to_owned(),
-            name: "worker".to_owned(),
-            dir: "/w".into(),
-            model: None,
-            approval: "default".to_owned(),
-            profile: None,
-            supervisor: None,
-            notify: None,
-            gemini: "/g".into(),
-            gemini_version: "0.61.0".to_owned(),
-            created: Timestamp::from_millis(0),
-            phase: Phase::Launching,
-            joined: false,
-            agent: None,
-            cli: None,
-            started: None,
-            ready: None,
-            mark: None,
-            chats: None,
-            mcp: None,
-            warnings: Vec::new(),
-            ended: None,
-        }
+        let record = json!({
+            "id": id, "name": "worker", "dir": "/w", "approval": "default", "gemini": "/g",
+            "gemini_version": "0.61.0", "created": "1970-01-01T00:00:00.000Z", "phase": "launching",
+        });
+        serde_json::from_value(record).unwrap()
     }
 
     #[test]

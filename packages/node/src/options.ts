@@ -4,75 +4,12 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 
 import { AlhenaError } from './errors.js';
+import type { RunOptions } from './run-options.js';
 
-/** What the model may do without asking: read, edit files, everything, or read and plan. */
-export type Approval = 'default' | 'auto-edit' | 'yolo' | 'plan' | 'auto_edit' | 'acceptEdits' | 'bypassPermissions';
+export type { Approval } from './run-options.js';
 
 /** Options of a run; all can be left out. */
-export interface Options {
-  /** Where to work; the current directory by default. */
-  cwd?: string | undefined;
-  /** The model; Gemini CLI's own choice by default. */
-  model?: string | undefined;
-  /** `default`, which is read only, when absent. */
-  approval?: Approval | undefined;
-  /** Run in a folder that is not trusted; `'settings'` loads the folder's own settings, too. */
-  trust?: boolean | 'settings' | undefined;
-  /** On, off, or an engine such as `docker`; what the user's settings say by default. */
-  sandbox?: boolean | string | undefined;
-  /** More directories that the model may use. */
-  includeDirs?: readonly string[] | undefined;
-  /** Tools that need no approval: a name, or `run_shell_command(PREFIX)`. */
-  allowTools?: readonly string[] | undefined;
-  /** Tools that the model does not get. */
-  denyTools?: readonly string[] | undefined;
-  /** Policy files of Gemini CLI. */
-  policies?: readonly string[] | undefined;
-  /** MCP servers by name, as in Gemini CLI's settings, or a JSON file with them. */
-  mcpServers?: Readonly<Record<string, object>> | string | undefined;
-  /** Instructions for the model beside the prompt. */
-  systemPrompt?: string | undefined;
-  /** Whether they come after the CLI's own, as when absent, or replace them. */
-  systemPromptMode?: 'append' | 'replace' | undefined;
-  /** Variables for `alhena` and Gemini CLI, beside those of this process. */
-  env?: Readonly<Record<string, string | undefined>> | undefined;
-  /** Go on with a session: its id, or `true` for the latest of the folder. */
-  resume?: string | true | undefined;
-  /** The id for a new session. */
-  sessionId?: string | undefined;
-  /**
-   * Stop the run after this many milliseconds. It is then the only limit, unless the next two are given. `'none'` for no limit, also
-   * where a file with defaults has one.
-   */
-  timeout?: number | 'none' | undefined;
-  /** Stop the run if nothing comes within this time; 60 s if no `timeout` is given, `'none'` for no limit. */
-  firstEventTimeout?: number | 'none' | undefined;
-  /** Stop the run if it is silent for this long while no tool runs; 5 min if no `timeout` is given, `'none'` for no limit. */
-  stallTimeout?: number | 'none' | undefined;
-  /** How many turns the model may take. */
-  maxTurns?: number | undefined;
-  /** How many tokens the run may take. */
-  maxTokens?: number | undefined;
-  /** How many US dollars it may cost. */
-  maxCost?: number | undefined;
-  /** How many model calls it may make. */
-  maxCalls?: number | undefined;
-  /** How often a failing request to the API is tried. */
-  maxAttempts?: number | undefined;
-  /** The answer has to fit this JSON schema, or the one in this file; the outcome then has it as `data`. */
-  schema?: object | string | undefined;
-  /** How often the model may try again when its answer does not fit; 2 when absent. */
-  schemaAttempts?: number | undefined;
-  /** The Gemini CLI to run: a path, a command on PATH, or a version, which is fetched if it is not there. */
-  gemini?: string | undefined;
-  /** Use the scripted model on this machine instead of Gemini; a file is its scenario. */
-  offline?: boolean | string | undefined;
-  /** Keep everything that the CLI wrote in this directory, which must not exist, for `alhena parse`. */
-  record?: string | undefined;
-  /** More arguments for Gemini CLI itself. */
-  extraArgs?: readonly string[] | undefined;
-  /** Whether defaults in files (`alhena help config`) count; they do when absent. */
-  useConfig?: boolean | undefined;
+export interface Options extends RunOptions {
   /** The `alhena` to run; by default it is looked for. */
   binary?: string | undefined;
 }

@@ -6,92 +6,24 @@ import json
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from .errors import UsageError
 from .permissions import CanUseTool
-
-Seconds = float | int | timedelta
-"""A time: seconds, or a `timedelta`."""
-StrPath = str | os.PathLike[str]
-
+from .run_options import RunOptions, Seconds, StrPath
 
 LISTS = ("include_dirs", "allow_tools", "deny_tools", "policies", "extra_args")
 
 
 @dataclass
-class Options:
+class Options(RunOptions):
     """Options of a run; all can be left out."""
 
-    cwd: StrPath | None = None
-    """Where to work; the current directory by default."""
-    model: str | None = None
-    """The model; Gemini CLI's own choice by default."""
-    approval: str = "default"
-    """What the model may do without asking: `default` (read only), `auto-edit`, `yolo` (commands too) or `plan`.
-
-    The names of other agents are understood, too: `auto_edit`, `acceptEdits`, `bypassPermissions`.
-    """
-    trust: bool | Literal["settings"] = False
-    """Run in a folder that is not trusted; `"settings"` loads the folder's own settings, too."""
-    sandbox: bool | str | None = None
-    """On, off, or an engine such as `docker`; what the user's settings say by default."""
-    include_dirs: Sequence[StrPath] = ()
-    """More directories that the model may use."""
-    allow_tools: Sequence[str] = ()
-    """Tools that need no approval: a name, or `run_shell_command(PREFIX)`."""
-    deny_tools: Sequence[str] = ()
-    """Tools that the model does not get."""
-    policies: Sequence[StrPath] = ()
-    """Policy files of Gemini CLI."""
-    mcp_servers: Mapping[str, Mapping[str, Any]] | StrPath | None = None
-    """MCP servers by name, as in Gemini CLI's settings, or a JSON file with them."""
-    system_prompt: str | None = None
-    """Instructions for the model beside the prompt."""
-    system_prompt_mode: Literal["append", "replace"] = "append"
-    """Whether they come after the CLI's own or replace them."""
-    env: Mapping[str, str] = field(default_factory=dict)
-    """Variables for `alhena` and Gemini CLI, beside those of this process."""
-    resume: str | Literal[True] | None = None
-    """Go on with a session: its id, or True for the latest of the folder."""
-    session_id: str | None = None
-    """The id for a new session."""
-    timeout: Seconds | Literal["none"] | None = None
-    """Stop the run, or a turn of a `Client`, after this time. It is then the only limit, unless the next two are given. `"none"` for no
-    limit, also where a file with defaults has one."""
-    first_event_timeout: Seconds | Literal["none"] | None = None
-    """Stop the run if nothing comes within this time; 60 s if no `timeout` is given, `"none"` for no limit."""
-    stall_timeout: Seconds | Literal["none"] | None = None
-    """Stop the run if it is silent for this long while no tool runs; 5 min if no `timeout` is given, `"none"` for no limit."""
-    max_turns: int | None = None
-    """How many turns the model may take."""
-    max_tokens: int | None = None
-    """How many tokens the run may take."""
-    max_cost: float | None = None
-    """How many US dollars it may cost."""
-    max_calls: int | None = None
-    """How many model calls it may make."""
-    max_attempts: int | None = None
-    """How often a failing request to the API is tried."""
-    schema: Mapping[str, object] | StrPath | None = None
-    """The answer has to fit this JSON schema, or the one in this file; the outcome then has it as `data`."""
-    schema_attempts: int | None = None
-    """How often the model may try again when its answer does not fit; 2 when absent."""
-    gemini: StrPath | None = None
-    """The Gemini CLI to run: a path, a command on PATH, or a version, which is fetched if it is not there."""
-    offline: bool | StrPath = False
-    """Use the scripted model on this machine instead of Gemini; a file is its scenario."""
-    record: StrPath | None = None
-    """Keep everything that the CLI wrote in this directory, which must not exist, for `alhena parse`."""
-    extra_args: Sequence[str] = ()
-    """More arguments for Gemini CLI itself."""
     can_use_tool: CanUseTool | None = None
     """Whether a tool may be used that the options do not decide about; without it, it may not. Only a `Client` can ask."""
-    use_config: bool = True
-    """Whether defaults in files (`alhena help config`) count."""
     include_partial_messages: bool = False
     """Whether `query` also yields messages while they grow."""
     include_events: bool = False

@@ -11,8 +11,9 @@ from typing import Any, Literal
 from . import process
 from .errors import CommandFailedError
 from .messages import AssistantMessage, UserMessage, message_of
-from .options import StrPath, absolute
+from .options import absolute
 from .query import refused
+from .run_options import StrPath
 
 # The longest of these reads a store of a gigabyte.
 LIMIT = 120.0
