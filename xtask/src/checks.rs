@@ -10,27 +10,13 @@ use crate::lints::{self, Lint};
 use crate::setup;
 use crate::stages::{Stages, timed};
 
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(clap::Args)]
 pub struct Options {
-    /// Leave out lints and everything on the real CLI.
+    /// Leave out lints and everything on the real CLI
+    #[arg(long)]
     pub quick: bool,
-    /// Only tests whose names contain this, and nothing but tests.
+    /// Run only tests whose names contain this, and nothing but tests
     pub filter: Option<String>,
-}
-
-impl Options {
-    pub fn read(words: &[&str]) -> Result<Self, String> {
-        let mut options = Self::default();
-        for word in words {
-            match *word {
-                "--quick" => options.quick = true,
-                word if word.starts_with('-') => return Err(format!("unknown option {word}")),
-                word if options.filter.is_none() => options.filter = Some(word.to_owned()),
-                word => return Err(format!("only one FILTER can be given, found also {word}")),
-            }
-        }
-        Ok(options)
-    }
 }
 
 /// Runs everything. An error without text means that the summary has said it.
@@ -149,16 +135,7 @@ fn entries(directory: &Path) -> Vec<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Options, real_modules};
-
-    #[test]
-    fn options_are_read_in_any_order() {
-        let both = Options { quick: true, filter: Some("framer".to_owned()) };
-        assert_eq!(Options::read(&["--quick", "framer"]), Ok(both));
-        assert_eq!(Options::read(&[]), Ok(Options::default()));
-        assert_eq!(Options::read(&["--fast"]), Err("unknown option --fast".to_owned()));
-        assert_eq!(Options::read(&["a", "b"]), Err("only one FILTER can be given, found also b".to_owned()));
-    }
+    use super::real_modules;
 
     #[test]
     fn modules_that_run_the_cli_are_found_beside_the_others() {

@@ -25,24 +25,28 @@ struct Lines {
     covered: u64,
 }
 
-pub fn run(words: &[&str]) -> Result<(), String> {
-    let (flags, packages): (Vec<&str>, Vec<&str>) = words.iter().partition(|word| word.starts_with('-'));
-    let quick = match flags.as_slice() {
-        [] => false,
-        ["--quick"] => true,
-        _ => return Err(format!("unknown option among {flags:?}")),
-    };
+#[derive(clap::Args)]
+pub struct Options {
+    /// Leave out everything on the real CLI
+    #[arg(long)]
+    quick: bool,
+    /// Run only the tests of these
+    packages: Vec<String>,
+}
+
+/// Runs the tests and prints the table.
+pub fn run(Options { quick, packages }: &Options) -> Result<(), String> {
     check_llvm_tools()?;
     let llvm_cov = tools::llvm_cov().map_err(|error| error.to_string())?;
     setup::check_node()?;
-    let environment = setup::for_tests(quick)?;
+    let environment = setup::for_tests(*quick)?;
     let report = cache::root().join("coverage.json");
     let mut command = Command::new(llvm_cov);
     command.arg("llvm-cov").current_dir(cache::workspace());
-    command.args(runner(quick)).args(["--json", "--summary-only", "--output-path"]).arg(&report);
+    command.args(runner(*quick)).args(["--json", "--summary-only", "--output-path"]).arg(&report);
     match packages.as_slice() {
         [] => command.arg("--workspace"),
-        some => command.args(some.iter().flat_map(|package| ["--package", package])),
+        some => command.args(some.iter().flat_map(|package| ["--package", package.as_str()])),
     };
     let _ = std::fs::remove_file(&report);
     let mut reading = Reading::default();

@@ -20,6 +20,7 @@ use tempfile::TempDir;
 
 use crate::commands::{cargo, follow, target};
 
+use platforms::Platform;
 pub use sample::Sample;
 
 /// No step takes longer; the longest compiles everything with optimisations on busy cores.
@@ -49,13 +50,14 @@ pub struct Job {
 }
 
 impl Job {
-    fn new(options: &Options) -> Result<Self, String> {
+    fn new(options: &Options, out: &Path) -> Result<Self, String> {
         let scratch = tempfile::Builder::new().prefix("alhena-package-").tempdir();
         let scratch = scratch.map_err(|error| format!("no temporary directory: {error}"))?;
-        let Options { out, profile, binary, .. } = options.clone();
+        let (profile, binary) = (options.profile.clone(), options.binary.clone());
         let here = platforms::here()?;
-        let target = options.target.clone().filter(|target| *target != here);
-        Ok(Self { out, profile, target, binary, scratch })
+        let target = options.target.as_ref().map(|platform| platform.target.clone());
+        let target = target.filter(|target| *target != here);
+        Ok(Self { out: out.to_owned(), profile, target, binary, scratch })
     }
 
     pub fn scratch(&self) -> &Path {
@@ -88,67 +90,65 @@ fn alhena(job: &Job) -> Result<PathBuf, String> {
     Ok(directory.join(if job.profile == "dev" { "debug" } else { &job.profile }).join("alhena"))
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Options {
+#[derive(clap::Args)]
+pub struct Options {
+    /// Those to build; all without it
     names: Vec<String>,
-    out: PathBuf,
+    /// Where finished packages go [default: target/packages]
+    #[arg(long, value_parser = absolute)]
+    out: Option<PathBuf>,
+    /// The profile of cargo that the binary is built with
+    #[arg(long, default_value = "release")]
     profile: String,
-    target: Option<String>,
+    /// What the binary is for, if it is not for this machine
+    #[arg(long, value_name = "TRIPLE", value_parser = platforms::of)]
+    target: Option<Platform>,
+    /// A binary that was built before
+    #[arg(long, value_parser = file)]
     binary: Option<PathBuf>,
+    /// List the packages
+    #[arg(long)]
     list: bool,
 }
 
-impl Options {
-    fn read(words: &[&str]) -> Result<Self, String> {
-        let out = cache::workspace().join("target/packages");
-        let profile = "release".to_owned();
-        let mut options = Self { names: Vec::new(), out, profile, target: None, binary: None, list: false };
-        let mut rest = words.iter();
-        while let Some(word) = rest.next() {
-            let mut value = || rest.next().ok_or_else(|| format!("{word} needs a value"));
-            let path = |text: &str| std::path::absolute(text).map_err(|error| error.to_string());
-            match *word {
-                "--out" => options.out = path(value()?)?,
-                "--profile" => options.profile = (*value()?).to_owned(),
-                "--target" => options.target = Some(platforms::of(value()?)?.target),
-                "--binary" => options.binary = Some(path(value()?)?),
-                "--list" => options.list = true,
-                word if word.starts_with('-') => return Err(format!("unknown option {word}")),
-                // What people call them first.
-                "npm" => options.names.push(npm::ALHENA.to_owned()),
-                "python" => options.names.push("alhena".to_owned()),
-                name => options.names.push(name.to_owned()),
-            }
-        }
-        if let Some(binary) = options.binary.as_ref().filter(|binary| !binary.is_file()) {
-            return Err(format!("{} is no file", binary.display()));
-        }
-        Ok(options)
-    }
+fn absolute(path: &str) -> Result<PathBuf, String> {
+    std::path::absolute(path).map_err(|error| error.to_string())
+}
 
+fn file(path: &str) -> Result<PathBuf, String> {
+    absolute(path).and_then(|path| if path.is_file() { Ok(path) } else { Err("it is no file".to_owned()) })
+}
+
+impl Options {
     fn choose(&self, all: Vec<Package>) -> Result<Vec<Package>, String> {
         let known: Vec<&str> = all.iter().map(|package| package.name).collect();
-        if let Some(unknown) = self.names.iter().find(|name| !known.contains(&name.as_str())) {
+        // What people call them first.
+        let full = |name: &String| match name.as_str() {
+            "npm" => npm::ALHENA.to_owned(),
+            "python" => "alhena".to_owned(),
+            name => name.to_owned(),
+        };
+        let names: Vec<String> = self.names.iter().map(full).collect();
+        if let Some(unknown) = names.iter().find(|name| !known.contains(&name.as_str())) {
             return Err(format!("no package is called {unknown}; there are {}", known.join(", ")));
         }
-        let chosen =
-            |package: &Package| self.names.is_empty() || self.names.iter().any(|name| name == package.name);
+        let chosen = |package: &Package| names.is_empty() || names.iter().any(|name| name == package.name);
         Ok(all.into_iter().filter(chosen).collect())
     }
 }
 
-pub fn command(words: &[&str]) -> Result<(), String> {
-    let options = Options::read(words)?;
+pub fn command(options: &Options) -> Result<(), String> {
     let chosen = options.choose(all())?;
     if options.list {
         chosen.iter().for_each(|package| println!("{:32} {}", package.name, package.about));
         return Ok(());
     }
     versions::check()?;
-    std::fs::create_dir_all(&options.out).map_err(|error| format!("{}: {error}", options.out.display()))?;
+    let out = options.out.clone().unwrap_or_else(|| cache::workspace().join("target/packages"));
+    std::fs::create_dir_all(&out).map_err(|error| format!("{}: {error}", out.display()))?;
     let (mut table, mut failures) = (Vec::new(), Vec::new());
     for package in chosen {
-        match make(&package, &options) {
+        match make(&package, options, &out) {
             Ok(row) => table.push(row),
             Err(message) => failures.push(format!("{}: {message}", package.name)),
         }
@@ -159,8 +159,8 @@ pub fn command(words: &[&str]) -> Result<(), String> {
     if failures.is_empty() { Ok(()) } else { Err(failures.join("\n")) }
 }
 
-fn make(package: &Package, options: &Options) -> Result<String, String> {
-    let job = Job::new(options)?;
+fn make(package: &Package, options: &Options, out: &Path) -> Result<String, String> {
+    let job = Job::new(options, out)?;
     let begin = Instant::now();
     let files = (package.build)(&job)?;
     let built = begin.elapsed();
@@ -188,7 +188,15 @@ fn size(bytes: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::{Options, Package, size};
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        options: Options,
+    }
 
     fn packages() -> Vec<Package> {
         ["alhena", "alhena-aiwf"]
@@ -198,15 +206,16 @@ mod tests {
 
     #[test]
     fn packages_are_chosen_by_name_and_all_of_them_without() {
-        let names = |words: &[&str]| -> Result<Vec<&str>, String> {
-            Ok(Options::read(words)?.choose(packages())?.iter().map(|package| package.name).collect())
+        let names = |names: &[&str]| -> Result<Vec<&str>, String> {
+            let words = std::iter::once("package").chain(names.iter().copied());
+            let chosen = Command::parse_from(words).options.choose(packages())?;
+            Ok(chosen.iter().map(|package| package.name).collect())
         };
         assert_eq!(names(&[]), Ok(vec!["alhena", "alhena-aiwf"]));
         assert_eq!(names(&["alhena-aiwf", "--profile", "dev"]), Ok(vec!["alhena-aiwf"]));
+        assert_eq!(names(&["python"]), Ok(vec!["alhena"]));
         let unknown = "no package is called alhna; there are alhena, alhena-aiwf";
         assert_eq!(names(&["alhna"]), Err(unknown.to_owned()));
-        assert_eq!(names(&["--out"]), Err("--out needs a value".to_owned()));
-        assert_eq!(names(&["--fast"]), Err("unknown option --fast".to_owned()));
     }
 
     #[test]

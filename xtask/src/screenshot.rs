@@ -1,5 +1,6 @@
 //! `cargo xtask screenshot`: the README's picture of the page, taken by the test that looks at the page.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use alhena_testbed::cache::workspace;
@@ -10,12 +11,9 @@ use crate::commands::{cargo, follow};
 const TEST: &str = "the_picture_in_the_readme_is_a_run_with_a_diff";
 const VARIABLE: &str = "ALHENA_SCREENSHOT";
 
-pub fn take(arguments: &[&str]) -> Result<(), String> {
-    let path = match arguments {
-        [] => workspace().join("docs/page.png"),
-        [path] => std::path::absolute(path).map_err(|error| error.to_string())?,
-        _ => return Err("cargo xtask screenshot [PATH]".to_owned()),
-    };
+pub fn take(path: Option<PathBuf>) -> Result<(), String> {
+    let path = path.unwrap_or_else(|| workspace().join("docs/page.png"));
+    let path = std::path::absolute(path).map_err(|error| error.to_string())?;
     let mut test = cargo();
     test.args(["test", "-p", "alhena-cli", "--test", "real", "--", "--exact"])
         .arg(format!("real_page::looks::{TEST}"))

@@ -31,12 +31,9 @@ pub fn for_tests(quick: bool) -> Result<Vec<(String, String)>, String> {
     Ok(environment)
 }
 
-pub fn fetch(words: &[&str]) -> Result<(), String> {
-    let chosen = |tool: &Tool| match words {
-        [name] => tool.name == *name,
-        [name, version] => tool.name == *name && tool.version == *version,
-        _ => false,
-    };
+pub fn fetch(name: Option<&str>, version: Option<&str>) -> Result<(), String> {
+    let chosen =
+        |tool: &Tool| Some(tool.name) == name && version.is_none_or(|version| tool.version == version);
     let chosen: Vec<Tool> = tools::all().into_iter().filter(chosen).collect();
     if !chosen.is_empty() {
         return fetch_all(chosen);
@@ -51,7 +48,7 @@ pub fn fetch(words: &[&str]) -> Result<(), String> {
         let _closed =
             writeln!(std::io::stdout(), "{:12} {:10} {state:18} {}", tool.name, tool.version, tool.about);
     }
-    if words.is_empty() { Ok(()) } else { Err("nothing in this table has that name".to_owned()) }
+    if name.is_none() { Ok(()) } else { Err("nothing in this table has that name".to_owned()) }
 }
 
 pub fn check_node() -> Result<(), String> {

@@ -34,7 +34,7 @@ use alhena_sys::signals::{self, Noted};
 use alhena_testbed::{Deadline, RealCli};
 
 use crate::commands::{cargo, follow, target};
-use options::Options;
+pub use options::Options;
 use place::Programs;
 use plan::Plan;
 use report::{Failure, Report};
@@ -43,9 +43,8 @@ const CLI: &str = "0.61.0";
 const BUILD_LIMIT: Duration = Duration::from_secs(1800);
 
 /// `cargo xtask torture ...`. An error without text means that the report has said it.
-pub fn command(words: &[&str]) -> Result<(), String> {
-    let options = Options::read(words)?;
-    let failed = run(&options)?;
+pub fn command(options: &Options) -> Result<(), String> {
+    let failed = run(options)?;
     if failed == 0 { Ok(()) } else { Err(String::new()) }
 }
 
@@ -54,20 +53,21 @@ pub fn run(options: &Options) -> Result<u64, String> {
     // Before there are other threads.
     let can_mount = system::own_mounts().is_ok();
     let interrupted = Noted::of(&signals::ENDING).map_err(|error| error.to_string())?;
-    let programs =
-        programs(can_mount, options.build).map_err(|error| format!("the place of the trials: {error}"))?;
+    let programs = programs(can_mount, !options.no_build)
+        .map_err(|error| format!("the place of the trials: {error}"))?;
     if !can_mount {
         eprintln!("torture: disks cannot be mounted here, so none is full");
     }
-    let report = Report::new(options);
-    let deadline = Deadline::after(options.time);
+    let seed = options.seed();
+    let report = Report::new(options, seed);
+    let deadline = Deadline::after(options.time());
     let next = AtomicU64::new(0);
     std::thread::scope(|scope| {
         for _ in 0..options.jobs {
             scope.spawn(|| {
                 while !interrupted.has_come() && !deadline.passed() {
                     let number = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(plan) = options.plan(number, programs.real.is_some()) else { return };
+                    let Some(plan) = options.plan(seed, number, programs.real.is_some()) else { return };
                     one(&plan, &programs, &report);
                 }
             });

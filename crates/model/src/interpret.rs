@@ -62,13 +62,11 @@ pub struct Interpreter {
     changing_tools: bool,
     prompt_file: Option<PromptFile>,
     denied: Vec<String>,
-    /// What the run may spend.
     limits: SpendingLimits,
     over: bool,
     attempts: Attempts,
     /// All that was said, where somebody wants it.
     said: Option<Growing>,
-    /// A turn over ACP.
     acp: Option<Box<Acp>>,
     /// Who runs, if it is not Gemini CLI.
     agent: Option<String>,
@@ -233,7 +231,6 @@ impl Interpreter {
         }
     }
 
-    /// Nothing more is waited for.
     fn wait_no_more(&mut self, out: &mut Vec<Event>) {
         while let Some(ready) = self.waiting.give_up() {
             self.go_on(Some(ready), out);
@@ -333,7 +330,6 @@ impl Interpreter {
         self.outcome.text.last()
     }
 
-    /// Something to know.
     fn warn(&mut self, message: impl Into<String>, out: &mut Vec<Event>) {
         let message = message.into();
         if self.kept.warning(&mut self.outcome, &message) {

@@ -37,64 +37,36 @@ const LARGEST_STATE: usize = 256 << 10;
 /// One thing that the session file says and the stream does not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[allow(missing_docs)] // Most fields say all.
 pub enum Fact {
     /// The model thought something.
     Thought {
-        /// The model's message.
         #[serde(default)]
         message: String,
-        /// When.
         at: Option<Timestamp>,
-        /// Its heading.
         subject: String,
-        /// What it says.
         text: String,
     },
     /// A tool call ended.
     Tool {
-        /// The model's message.
         #[serde(default)]
         message: String,
-        /// Its id.
         id: String,
-        /// What is known of it.
         fact: Box<ToolFact>,
         /// Which call it was, where the stream does not tell.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         call: Option<Box<Called>>,
     },
     /// The model asked for a tool call: its complete arguments, from the recorded answer. Over ACP it comes before the call begins.
-    Call {
-        /// The call's id.
-        id: String,
-        /// The call.
-        call: Box<Called>,
-    },
+    Call { id: String, call: Box<Called> },
     /// An answer took these tokens.
-    Usage {
-        /// The model's message.
-        message: String,
-        /// The model.
-        model: String,
-        /// The tokens.
-        tokens: Tokens,
-    },
+    Usage { message: String, model: String, tokens: Tokens },
     /// An answer beside the conversation took these tokens: in a sub-agent's own, or one that the CLI asked for itself, as its
     /// router does.
     #[serde(alias = "sub_agent_usage")]
-    UsageAside {
-        /// The model.
-        model: String,
-        /// The tokens.
-        tokens: Tokens,
-    },
+    UsageAside { model: String, tokens: Tokens },
     /// The text of an answer, whole.
-    Text {
-        /// The model's message.
-        message: String,
-        /// The text.
-        text: String,
-    },
+    Text { message: String, text: String },
     /// The CLI tells the model that it repeats itself.
     Loop,
 }

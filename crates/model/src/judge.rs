@@ -150,7 +150,6 @@ impl Facts {
     }
 }
 
-/// Status and failure of a run.
 pub(crate) fn verdict(facts: &Facts, end: &End) -> (Status, Option<Failure>) {
     let Some(failure) = find_failure(facts, end) else { return (Status::Success, None) };
     let mut failure = with_evidence(failure, end);

@@ -126,12 +126,10 @@ fn usage(given: &Usage, steps: &[Step]) -> Value {
     Value::Object(usage)
 }
 
-/// The body of an HTTP error.
 pub(crate) fn error(status: u16, message: &str) -> Value {
     json!({"error": {"code": status, "message": message, "status": status_name(status)}})
 }
 
-/// The body of a turn's HTTP error.
 pub(crate) fn error_of(turn: &Turn, status: u16) -> Value {
     match &turn.error {
         Some(given) => json!({"error": given}),

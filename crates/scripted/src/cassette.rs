@@ -26,7 +26,6 @@ pub use self::replay::Player;
 
 use alhena_sys::http::Request;
 
-/// The form of the file.
 const FORMAT: u32 = 1;
 /// So large a cassette may be, in bytes: it is read as a whole, and looked through for every request.
 pub const LARGEST: u64 = 64 << 20;

@@ -22,7 +22,6 @@ use crate::utility;
 /// How long a connection may be idle; Gemini CLI closes its own after a few seconds.
 pub(crate) const IDLE_LIMIT: Duration = Duration::from_secs(120);
 
-/// Serves a connection until it ends.
 pub(crate) fn serve(shared: &Shared, stream: &Arc<TcpStream>) {
     let _ = stream.set_nodelay(true);
     let _ = stream.set_read_timeout(Some(IDLE_LIMIT));

@@ -17,7 +17,6 @@ use crate::turn::Turn;
 /// How often a wait for a gate looks whether it is open.
 const GATE_INTERVAL: Duration = Duration::from_millis(10);
 
-/// What happens to the connection afterwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     /// It takes the next request.
@@ -28,7 +27,6 @@ pub(crate) enum Fate {
     Resets,
 }
 
-/// Why a turn was not sent to its end.
 enum Stop {
     Gone,
     Server,
@@ -43,19 +41,16 @@ pub(crate) struct Exchange<'a> {
     pub(crate) playing: &'a Playing,
     pub(crate) model: &'a str,
     pub(crate) number: usize,
-    /// Whether the connection stays open afterwards.
     pub(crate) keep_alive: bool,
     /// HTTP/1.0 clients do not know chunks.
     pub(crate) chunked: bool,
 }
 
 impl Exchange<'_> {
-    /// Sends a turn as an event stream.
     pub(crate) fn stream(&self, turn: &Turn) -> Fate {
         self.ended(self.send(turn, true))
     }
 
-    /// Sends a turn as one JSON object.
     pub(crate) fn object(&self, turn: &Turn) -> Fate {
         self.ended(self.send(turn, false))
     }

@@ -15,7 +15,6 @@ use crate::{RecordedRequest, Turn, utility};
 const MAX_REQUESTS: usize = 10_000;
 const MAX_REQUEST_BYTES: usize = 256 * 1024 * 1024;
 
-/// A scenario that is being served.
 pub(crate) struct Served {
     pub(crate) name: String,
     pub(crate) scenario: Scenario,
@@ -32,16 +31,13 @@ struct Progress {
     open_gates: BTreeSet<String>,
 }
 
-/// What one run has used up.
 #[derive(Default)]
 struct Counters {
-    /// The requests by action.
     actions: BTreeMap<String, usize>,
     turns: BTreeMap<usize, u32>,
     generate: BTreeMap<usize, u32>,
 }
 
-/// A turn that is being sent.
 pub(crate) struct Playing {
     served: Arc<Served>,
     run: String,
@@ -154,7 +150,6 @@ impl Served {
 }
 
 impl Playing {
-    /// Notes that a step has begun.
     pub(crate) fn step(&self, kind: &'static str) {
         self.update(|turn, at| turn.steps.push(StepState { kind, at }));
     }

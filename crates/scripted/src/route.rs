@@ -4,7 +4,6 @@
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
-/// The parts of a request's target.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Route {
     /// None at the root of the server.

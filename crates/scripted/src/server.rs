@@ -16,7 +16,6 @@ use crate::progress::Served;
 use crate::route;
 use crate::{RecordedRequest, Scenario, ScenarioState};
 
-/// How many connections are served at once.
 const MAX_CONNECTIONS: usize = 256;
 
 /// A scripted Gemini API on loopback, for as long as it lives.
@@ -38,7 +37,6 @@ pub(crate) struct Shared {
     /// The scenario of requests that name none.
     at_root: Mutex<Option<String>>,
     observer: Mutex<Option<Observer>>,
-    /// What answers in the place of scenarios.
     tape: Mutex<Option<Arc<dyn Tape>>>,
     connections: Mutex<Connections>,
 }
@@ -48,14 +46,10 @@ type Observer = Arc<dyn Fn(&Observed<'_>) + Send + Sync>;
 /// Something that came to a server.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
+#[allow(missing_docs)] // Most fields say all.
 pub enum Observed<'a> {
     /// A request that a scenario answers.
-    Request {
-        /// The scenario.
-        scenario: &'a str,
-        /// The request.
-        request: &'a RecordedRequest,
-    },
+    Request { scenario: &'a str, request: &'a RecordedRequest },
     /// A request that was passed on to the real API.
     Passed {
         /// The path and query, without a key.
@@ -67,7 +61,6 @@ pub enum Observed<'a> {
     Refused {
         /// The HTTP status that it got.
         status: u16,
-        /// Why.
         reason: &'a str,
     },
 }
@@ -203,7 +196,6 @@ impl Shared {
         self.at_root.lock().clone()
     }
 
-    /// What answers in the place of scenarios.
     pub(crate) fn tape(&self) -> Option<Arc<dyn Tape>> {
         self.tape.lock().clone()
     }
@@ -221,7 +213,6 @@ impl Shared {
         Leaves { shared: self, id }
     }
 
-    /// Tells the observer, where there is one.
     pub(crate) fn tell(&self, seen: &Observed<'_>) {
         let observer = self.observer.lock().clone();
         if let Some(observer) = observer {

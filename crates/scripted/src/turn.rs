@@ -193,11 +193,6 @@ impl Turn {
         self.step(Step::Calls(vec![Call { name: name.into(), args, id: None }]))
     }
 
-    /// Adds a function call with an id.
-    pub fn call_with_id(self, id: impl Into<String>, name: impl Into<String>, args: Value) -> Self {
-        self.step(Step::Calls(vec![Call { name: name.into(), args, id: Some(id.into()) }]))
-    }
-
     /// Adds parallel function calls, all in one chunk.
     pub fn calls<N: Into<String>>(self, calls: impl IntoIterator<Item = (N, Value)>) -> Self {
         let calls = calls.into_iter().map(|(name, args)| Call { name: name.into(), args, id: None });
@@ -267,12 +262,6 @@ impl Turn {
     /// Sets token counts.
     pub fn usage(mut self, usage: Usage) -> Self {
         self.usage = Tokens::Counted(usage);
-        self
-    }
-
-    /// Sends no token counts.
-    pub fn without_usage(mut self) -> Self {
-        self.usage = Tokens::Missing;
         self
     }
 

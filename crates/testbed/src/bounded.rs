@@ -15,7 +15,6 @@ use crate::processes::kill_tree;
 pub struct Deadline(Instant);
 
 impl Deadline {
-    /// This long from now.
     pub fn after(time: Duration) -> Self {
         Self(Instant::now() + time)
     }
@@ -25,7 +24,6 @@ impl Deadline {
         self.0.saturating_duration_since(Instant::now())
     }
 
-    /// Whether it has passed.
     pub fn passed(&self) -> bool {
         self.remaining().is_zero()
     }
@@ -51,7 +49,6 @@ pub struct Watchdog {
 }
 
 impl Watchdog {
-    /// Watches until dropped.
     pub fn new(name: &str, limit: Duration) -> Self {
         let (alive, dropped) = mpsc::channel::<()>();
         let name = name.to_owned();
@@ -68,33 +65,26 @@ impl Watchdog {
 /// A command that has ended.
 #[derive(Debug)]
 pub struct Finished {
-    /// How it ended.
     pub status: ExitStatus,
-    /// All of its stdout.
     pub stdout: Vec<u8>,
-    /// All of its stderr.
     pub stderr: Vec<u8>,
     /// Whether it was killed because its time was over.
     pub timed_out: bool,
 }
 
 impl Finished {
-    /// Whether it exited 0 in time.
     pub fn succeeded(&self) -> bool {
         self.status.success() && !self.timed_out
     }
 
-    /// Its stdout as text.
     pub fn stdout_text(&self) -> String {
         String::from_utf8_lossy(&self.stdout).into_owned()
     }
 
-    /// Its stderr as text.
     pub fn stderr_text(&self) -> String {
         String::from_utf8_lossy(&self.stderr).into_owned()
     }
 
-    /// How it ended, in words.
     pub fn ending(&self) -> String {
         if self.timed_out { "it ran out of time".to_owned() } else { self.status.to_string() }
     }

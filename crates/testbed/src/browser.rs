@@ -24,21 +24,16 @@ const LIMIT: Duration = Duration::from_secs(180);
 /// From one key to the next, by the clock of the events.
 const BETWEEN_KEYS: Duration = Duration::from_millis(10);
 
-/// What a screen looks like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Screen {
-    /// 1280 by 800.
     Desktop,
     /// 390 by 844, with a finger.
     Phone,
 }
 
-/// Which colours a person likes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Colours {
-    /// Dark on light.
     Light,
-    /// Light on dark.
     Dark,
 }
 
@@ -112,7 +107,6 @@ impl Browser {
         Ok(self.windows.len() - 1)
     }
 
-    /// Drives another window.
     pub fn turn_to(&mut self, window: usize) {
         self.session = self.windows.get(window).cloned();
     }
@@ -252,7 +246,6 @@ impl Browser {
         self.type_text(text)
     }
 
-    /// Another screen.
     pub fn screen(&mut self, screen: Screen) -> io::Result<()> {
         let (width, height, phone) = match screen {
             Screen::Desktop => (1280, 800, false),
@@ -263,14 +256,12 @@ impl Browser {
         self.call("Emulation.setTouchEmulationEnabled", json!({"enabled": phone})).map(drop)
     }
 
-    /// Other colours.
     pub fn colours(&mut self, colours: Colours) -> io::Result<()> {
         let value = if colours == Colours::Dark { "dark" } else { "light" };
         let features = json!({"features": [{"name": "prefers-color-scheme", "value": value}]});
         self.call("Emulation.setEmulatedMedia", features).map(drop)
     }
 
-    /// What the screen shows, as a PNG file.
     pub fn screenshot(&mut self, path: &Path) -> io::Result<()> {
         // What was changed last has to be painted first.
         self.ask("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))")?;

@@ -12,13 +12,11 @@ use alhena_sys::locks;
 /// Where the cache is, instead of `.alhena/cache` in the workspace.
 pub const CACHE_VARIABLE: &str = "ALHENA_TEST_CACHE";
 
-/// The root of the project's workspace.
 pub fn workspace() -> PathBuf {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
     manifest.ancestors().nth(2).unwrap_or(manifest).to_path_buf()
 }
 
-/// The cache directory.
 pub fn root() -> PathBuf {
     std::env::var_os(CACHE_VARIABLE).map_or_else(|| workspace().join(".alhena/cache"), PathBuf::from)
 }

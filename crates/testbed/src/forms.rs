@@ -4,7 +4,6 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 const IN_A_URL: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
-/// As the inside of a JSON string.
 pub fn json(value: &str) -> String {
     let quoted = serde_json::Value::from(value).to_string();
     quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or_default().to_owned()
@@ -15,7 +14,6 @@ pub fn percent(value: &str) -> String {
     utf8_percent_encode(value, IN_A_URL).to_string()
 }
 
-/// In base64 with padding.
 pub fn base64(bytes: &[u8]) -> String {
     data_encoding::BASE64.encode(bytes)
 }

@@ -28,12 +28,10 @@ pub struct PrivateHome {
 }
 
 impl PrivateHome {
-    /// A home whose workspace is trusted.
     pub fn new() -> io::Result<Self> {
         Self::with(Trust::Trusted)
     }
 
-    /// A home whose workspace is trusted or not.
     pub fn with(trust: Trust) -> io::Result<Self> {
         let root = tempfile::Builder::new().prefix("alhena-home-").tempdir()?;
         let home = Self { root };
@@ -49,12 +47,10 @@ impl PrivateHome {
         Ok(home)
     }
 
-    /// The home directory.
     pub fn path(&self) -> PathBuf {
         self.base().join("home")
     }
 
-    /// `.gemini` in the home directory.
     pub fn gemini(&self) -> PathBuf {
         self.path().join(".gemini")
     }
@@ -73,7 +69,6 @@ impl PrivateHome {
         self.root.path().canonicalize().unwrap_or_else(|_| self.root.path().to_path_buf())
     }
 
-    /// Replaces the user's settings.
     pub fn write_settings(&self, settings: &Value) -> io::Result<()> {
         std::fs::write(self.gemini().join("settings.json"), pretty(settings))
     }

@@ -2,6 +2,7 @@
 //! in a private directory, private homes that can be compared before and after, and bounds on time.
 //!
 //! Nothing here is installed by hand: whatever is missing is built or fetched into a private, shared directory.
+#![allow(missing_docs)] // Most names say all.
 
 pub mod bounded;
 pub mod browser;

@@ -30,13 +30,9 @@ pub struct NatsServer {
 /// Messages and bytes, as the server counts them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 pub struct Traffic {
-    /// Messages to it.
     pub in_msgs: u64,
-    /// Messages from it.
     pub out_msgs: u64,
-    /// Bytes to it.
     pub in_bytes: u64,
-    /// Bytes from it.
     pub out_bytes: u64,
 }
 
@@ -49,12 +45,10 @@ impl Traffic {
 }
 
 impl NatsServer {
-    /// One that lets everybody in.
     pub fn alone() -> io::Result<Self> {
         Self::with(&[])
     }
 
-    /// One with more arguments.
     pub fn with(arguments: &[&str]) -> io::Result<Self> {
         let more: Vec<String> = arguments.iter().map(|word| (*word).to_owned()).collect();
         Self::start(&more, "nats")
@@ -163,7 +157,6 @@ impl NatsServer {
         format!("127.0.0.1:{}", self.port.number)
     }
 
-    /// What it said.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.directory.path().join("log")).unwrap_or_default()
     }
@@ -195,7 +188,6 @@ pub fn cluster() -> io::Result<Vec<NatsServer>> {
     routes.into_iter().enumerate().map(server).collect()
 }
 
-/// The addresses of several.
 pub fn urls(servers: &[NatsServer]) -> String {
     servers.iter().map(NatsServer::url).collect::<Vec<_>>().join(",")
 }

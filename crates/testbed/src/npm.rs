@@ -20,7 +20,6 @@ const PACKAGES: [(&str, &str); 3] = [
 /// Compiling one takes seconds; cores are busy.
 const LIMIT: Duration = Duration::from_secs(600);
 
-/// A place with packages in it.
 #[derive(Debug, Clone)]
 pub struct Packages {
     root: PathBuf,
@@ -50,7 +49,6 @@ impl Packages {
         Ok(packages)
     }
 
-    /// Where a package is.
     pub fn directory(&self, name: &str) -> PathBuf {
         self.root.join("packages").join(name.rsplit('/').next().unwrap_or(name))
     }

@@ -10,20 +10,16 @@ use crate::tools;
 /// A package, and the parts of it that have types.
 #[derive(Debug, Clone, Copy)]
 pub struct PythonPackage {
-    /// Its directory in the workspace.
     pub directory: &'static str,
     parts: &'static [&'static str],
 }
 
-/// The binary with its module.
 pub const ALHENA: PythonPackage =
     PythonPackage { directory: "packages/python", parts: &["src", "tests", "examples"] };
-/// The provider for aiwf.
 pub const AIWF: PythonPackage = PythonPackage {
     directory: "hosts/aiwf",
     parts: &["src", "tests/test_provider.py", "tests/test_units.py", "tests/in_engine.py", "example.py"],
 };
-/// The provider for CAO.
 pub const CAO: PythonPackage = PythonPackage { directory: "hosts/cao", parts: &["src", "tests"] };
 
 impl PythonPackage {

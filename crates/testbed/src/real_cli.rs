@@ -35,12 +35,9 @@ pub fn versions() -> Vec<String> {
     }
 }
 
-/// An installed Gemini CLI.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RealCli {
-    /// Its version.
     pub version: String,
-    /// The directory that it was installed into.
     pub dir: PathBuf,
     /// The script to give to node.
     pub entry: PathBuf,
@@ -77,9 +74,7 @@ fn entry_of(directory: &Path) -> io::Result<PathBuf> {
 /// Whether npm installs the dependencies that a package can do without.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Optional {
-    /// As npm does it by default.
     Included,
-    /// Only what is necessary.
     LeftOut,
 }
 

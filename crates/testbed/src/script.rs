@@ -29,7 +29,6 @@ pub const BROKEN_SCRIPT: i32 = 98;
 pub enum Step {
     /// Leaves stdin unread. Only as the first step; otherwise stdin is read before anything is written.
     IgnoreStdin,
-    /// The `init` event.
     Init,
     /// The `message` event that echoes the prompt.
     User,
@@ -37,29 +36,22 @@ pub enum Step {
     Text(String),
     /// A `tool_use` and its `tool_result`.
     Tool {
-        /// The tool's name.
         name: String,
-        /// Its parameters, an object.
         parameters: serde_json::Value,
         /// The output of a successful call.
         output: String,
     },
-    /// An `error` event.
     Error {
         /// `warning` or `error`.
         severity: String,
-        /// The text.
         message: String,
     },
-    /// A `result` of success.
     Result,
-    /// A `result` of error with this message.
     ResultError(String),
     /// `init`, `user`, a delta and `result`.
     Normal,
     /// This text and a line end.
     Line(String),
-    /// These bytes as they are.
     Bytes(Vec<u8>),
     /// Lines that are not events: plain text, half JSON, other JSON values, control characters, blank lines, deep nesting.
     Garbage,
@@ -79,14 +71,11 @@ pub enum Step {
     DieAtByte {
         /// Bytes that still get out.
         bytes: u64,
-        /// How it ends.
         ending: Ending,
     },
-    /// This text on stderr.
     Stderr(String),
     /// This many bytes of lines on stderr.
     StderrFlood(u64),
-    /// Closes stdout and goes on.
     CloseStdout,
     /// Writes a session file with the prompt and an answer, where the CLI keeps it.
     Session,
@@ -101,15 +90,12 @@ pub enum Step {
     WaitFor(String),
     /// Does nothing for a while.
     Sleep(u64),
-    /// Does nothing until killed.
     Hang,
     /// Ignores these signals from here on (children inherit that).
     IgnoreSignals(Vec<i32>),
     /// Ends with the exit code when one of the signals comes, as the CLI does with 0.
     ExitOnSignals {
-        /// Signal numbers.
         signals: Vec<i32>,
-        /// The exit code.
         code: i32,
     },
     /// Starts a process that lives until killed, and waits until it is set up.
@@ -123,11 +109,9 @@ pub enum Step {
         /// How long one of them lives before it forks and exits.
         every_ms: u64,
     },
-    /// Ends the process.
     End(Ending),
 }
 
-/// How a process ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ending {
@@ -157,37 +141,31 @@ pub struct Child {
 }
 
 impl Child {
-    /// In a session of its own.
     pub fn new_session(mut self) -> Self {
         self.new_session = true;
         self
     }
 
-    /// Double-forked.
     pub fn daemon(mut self) -> Self {
         self.daemon = true;
         self
     }
 
-    /// With stdin, stdout and stderr closed.
     pub fn closed_files(mut self) -> Self {
         self.closed_files = true;
         self
     }
 
-    /// With an empty environment.
     pub fn cleared_environment(mut self) -> Self {
         self.cleared_environment = true;
         self
     }
 
-    /// Deaf to SIGTERM, SIGINT and SIGHUP.
     pub fn ignores_signals(mut self) -> Self {
         self.ignores_signals = true;
         self
     }
 
-    /// Writing to the stdout that it inherited.
     pub fn writes_every_ms(mut self, pause: u64) -> Self {
         self.writes_every_ms = Some(pause);
         self
@@ -198,12 +176,10 @@ impl Child {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Script {
-    /// The steps.
     pub steps: Vec<Step>,
 }
 
 impl Script {
-    /// A script of these steps.
     pub fn new(steps: impl IntoIterator<Item = Step>) -> Self {
         Self { steps: steps.into_iter().collect() }
     }

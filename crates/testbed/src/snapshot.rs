@@ -9,7 +9,6 @@ use crate::stand_in::sha256;
 /// Contents up to this size are kept whole, so that a failed comparison can show them; larger ones by hash.
 const KEPT: usize = 1 << 16;
 
-/// What is at one path.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Entry {
     /// A directory with its mode.
@@ -17,16 +16,7 @@ pub enum Entry {
     /// A symbolic link with its target; it is not followed.
     Link(PathBuf),
     /// A file with mode, size, SHA-256, and its bytes if it is small.
-    File {
-        /// Permission bits.
-        mode: u32,
-        /// Size in bytes.
-        size: u64,
-        /// SHA-256 of the contents.
-        sha256: String,
-        /// The contents of a small file.
-        bytes: Option<Vec<u8>>,
-    },
+    File { mode: u32, size: u64, sha256: String, bytes: Option<Vec<u8>> },
     /// A socket, a pipe or a device.
     Special(u32),
 }
@@ -51,12 +41,10 @@ impl std::fmt::Debug for Entry {
 /// A tree: paths relative to its root, in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Snapshot {
-    /// What is where.
     pub entries: BTreeMap<PathBuf, Entry>,
 }
 
 impl Snapshot {
-    /// The tree under a directory as it is now.
     pub fn of(root: &Path) -> io::Result<Self> {
         let mut snapshot = Self::default();
         let mut waiting = vec![PathBuf::new()];
@@ -102,22 +90,11 @@ fn entry(path: &Path) -> io::Result<Entry> {
     Ok(Entry::File { mode, size, sha256, bytes: (bytes.len() <= KEPT).then_some(bytes) })
 }
 
-/// One difference between two snapshots.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// Only in the later one.
     Added(PathBuf),
-    /// Only in the earlier one.
     Removed(PathBuf),
-    /// In both, but not the same.
-    Changed {
-        /// Where.
-        path: PathBuf,
-        /// What it was.
-        before: Entry,
-        /// What it is.
-        after: Entry,
-    },
+    Changed { path: PathBuf, before: Entry, after: Entry },
 }
 
 /// What changed between two snapshots, in the order of paths. Empty means the same byte for byte.

@@ -25,34 +25,26 @@ use crate::script::{
 /// Set to the path of a stand-in that is already built; `cargo xtask test` does that.
 pub const PATH_VARIABLE: &str = "ALHENA_TEST_HOSTILE";
 
-/// How the stand-in was started once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Start {
     /// All arguments, with the program's name.
     pub argv: Vec<String>,
-    /// The whole environment.
     pub env: BTreeMap<String, String>,
-    /// The working directory.
     pub cwd: String,
-    /// The process.
     pub pid: u32,
     /// Stdin to its end, or nothing when it was not read.
     pub stdin: Option<StdinSeen>,
 }
 
-/// What came on stdin.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StdinSeen {
-    /// How many bytes.
     pub bytes: u64,
-    /// Their SHA-256 in hexadecimal.
     pub sha256: String,
     /// The text itself, if it is UTF-8 and not larger than 64 KiB.
     pub text: Option<String>,
 }
 
 impl StdinSeen {
-    /// The facts about these bytes.
     pub fn of(bytes: &[u8]) -> Self {
         let text =
             if bytes.len() <= 1 << 16 { std::str::from_utf8(bytes).ok().map(str::to_owned) } else { None };
@@ -60,7 +52,6 @@ impl StdinSeen {
     }
 }
 
-/// The SHA-256 of bytes in hexadecimal.
 pub fn sha256(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -140,7 +131,6 @@ pub struct Hostile {
 }
 
 impl Hostile {
-    /// A stand-in that follows the script.
     pub fn new(script: Script) -> io::Result<Self> {
         Ok(Self {
             directory: tempfile::Builder::new().prefix("hostile-").tempdir()?,
@@ -151,7 +141,6 @@ impl Hostile {
         })
     }
 
-    /// Answers `--version` with this text.
     pub fn version(mut self, text: &str) -> Self {
         self.version = Some(text.to_owned());
         self

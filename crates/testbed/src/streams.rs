@@ -48,7 +48,6 @@ const WORDS: &[&str] = &[
 /// The bytes of a tool's output in a mixed stream.
 pub const LARGE_OUTPUT: usize = 1 << 20;
 
-/// A source of lines.
 #[derive(Debug, Clone)]
 pub struct Lines {
     state: u64,
@@ -56,7 +55,6 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// The lines of this seed.
     pub fn new(seed: u64) -> Self {
         Self { state: seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(1), calls: 0 }
     }
@@ -72,7 +70,6 @@ impl Lines {
         .to_owned()
     }
 
-    /// The last line of a stream.
     pub fn result(&self) -> String {
         format!(
             r#"{{"type":"result","timestamp":"2026-11-15T17:59:10.762Z","status":"success","stats":{{"total_tokens":105,"input_tokens":100,"output_tokens":5,"cached":0,"input":100,"duration_ms":600163,"tool_calls":{},"models":{{"gemini-2.5-flash":{{"total_tokens":105,"input_tokens":100,"output_tokens":5,"cached":0,"input":100}}}}}}}}"#,
@@ -80,7 +77,6 @@ impl Lines {
         ) + "\n"
     }
 
-    /// An assistant delta of a few words.
     pub fn delta(&mut self) -> String {
         let count = 1 + self.below(12);
         let mut text = String::new();
@@ -120,7 +116,6 @@ impl Lines {
         )
     }
 
-    /// A uniform number below `limit`.
     fn below(&mut self, limit: u64) -> u64 {
         self.state ^= self.state << 13;
         self.state ^= self.state >> 7;

@@ -49,7 +49,6 @@ impl TlsFront {
         Ok(Self { address, stopping, acceptor: Some(acceptor) })
     }
 
-    /// Its base URL.
     pub fn url(&self) -> String {
         format!("https://localhost:{}", self.address.port())
     }

@@ -31,11 +31,8 @@ const TMUX_VERSION: &str = "debian";
 /// A row of the table.
 #[derive(Debug, Clone)]
 pub struct Tool {
-    /// What it is called.
     pub name: &'static str,
-    /// Which one of it.
     pub version: String,
-    /// What for.
     pub about: &'static str,
     needed: Needed,
     source: Source,
@@ -56,7 +53,6 @@ enum Needed {
 }
 
 impl Tool {
-    /// Whether the tests that are there need it.
     pub fn needed(&self) -> bool {
         let exists = |path: &&str| workspace().join(path).exists();
         match self.needed {
@@ -68,7 +64,6 @@ impl Tool {
         }
     }
 
-    /// Whether it is in the cache.
     pub fn cached(&self) -> bool {
         cache::root().join(self.name).join(&self.version).is_dir()
     }
@@ -177,7 +172,6 @@ fn get(name: &str, version: &str) -> io::Result<PathBuf> {
     on_path(name).filter(|_| of_system).map_or_else(|| tool.get(), Ok)
 }
 
-/// The table.
 pub fn all() -> Vec<Tool> {
     let always = versions();
     let cli = |version: &String, needed| Tool {
@@ -248,7 +242,6 @@ pub fn cached_tmux_directory() -> Option<PathBuf> {
     directory.is_dir().then_some(directory)
 }
 
-/// A command on PATH.
 pub fn on_path(command: &str) -> Option<PathBuf> {
     programs::on_path(&std::env::var_os("PATH")?, command)
 }

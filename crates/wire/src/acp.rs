@@ -18,41 +18,27 @@ use crate::rpc::{Id, Message};
 
 /// What an agent says, by what has to be done about it.
 #[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)] // Most fields say all.
 pub enum AgentMessage {
     /// Something happened in a session.
     Update {
-        /// Which session.
         session: String,
-        /// What happened.
         update: Update,
         /// The tokens of the answer that ends with it, where the agent tells them on the way.
         spent: Option<Spent>,
     },
     /// It wants to be allowed something, and waits.
     Asks {
-        /// For the answer.
         id: Id,
-        /// In which session.
         session: String,
-        /// What it wants to do.
         call: Box<Call>,
         /// The answers that it takes.
         options: Vec<Choice>,
     },
     /// It wants something else that a client may offer, a file for example.
-    Wants {
-        /// For the answer.
-        id: Id,
-        /// What it wants.
-        method: String,
-    },
+    Wants { id: Id, method: String },
     /// The answer to a request of ours.
-    Answer {
-        /// Of the request.
-        id: Id,
-        /// What came of it.
-        outcome: Result<Value, Refusal>,
-    },
+    Answer { id: Id, outcome: Result<Value, Refusal> },
     /// A message that is none of these.
     Other(Value),
 }

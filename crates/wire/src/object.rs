@@ -34,7 +34,6 @@ pub(crate) trait Decode<'de>: Sized {
     }
 }
 
-/// Reads JSON text, or fails.
 pub(crate) fn strict<'de, T: Decode<'de>>(text: &'de str) -> Result<T, serde_json::Error> {
     serde_json::from_str(text).map(|Via(value)| value)
 }

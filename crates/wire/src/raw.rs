@@ -63,6 +63,12 @@ impl<'a> From<&'a RawValue> for Raw<'a> {
     }
 }
 
+impl<'a> From<Raw<'a>> for Cow<'a, str> {
+    fn from(raw: Raw<'a>) -> Self {
+        raw.0
+    }
+}
+
 impl fmt::Debug for Raw<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.get())

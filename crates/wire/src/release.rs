@@ -4,22 +4,12 @@
 //! session format, other tool arguments. `since` is the first stable release that has the feature, as found in the
 //! published packages; 0.14, 0.23, 0.46 and some later numbers were never published. Trust came with a patch, 0.39.1.
 
-use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 
 /// A version of the CLI, ordered as npm orders them.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Version {
-    /// The first number.
-    pub major: u64,
-    /// The second number.
-    pub minor: u64,
-    /// The third number.
-    pub patch: u64,
-    /// What follows a `-`: `nightly.20260821.g5411f113c`, `preview.0`; empty on a stable release.
-    pub pre: String,
-}
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Version(semver::Version);
 
 /// The newest release whose behaviour is known.
 pub const NEWEST_KNOWN: Version = Version::new(0, 61, 0);
@@ -30,7 +20,7 @@ pub const OLDEST_SUPPORTED: Version = Version::new(0, 11, 0);
 impl Version {
     /// A stable release.
     pub const fn new(major: u64, minor: u64, patch: u64) -> Self {
-        Version { major, minor, patch, pre: String::new() }
+        Version(semver::Version::new(major, minor, patch))
     }
 
     /// Whether this release has a feature. A preview counts as the release it leads up to, because it is cut from the same
@@ -42,63 +32,15 @@ impl Version {
     }
 
     fn reached(&self, release: (u64, u64, u64)) -> bool {
-        let numbers = (self.major, self.minor, self.patch);
-        numbers > release || (numbers == release && (self.pre.is_empty() || self.pre.starts_with("preview")))
-    }
-}
-
-impl Ord for Version {
-    fn cmp(&self, other: &Self) -> Ordering {
-        let numbers = |version: &Version| (version.major, version.minor, version.patch);
-        numbers(self).cmp(&numbers(other)).then_with(|| compare_pre(&self.pre, &other.pre))
-    }
-}
-
-impl PartialOrd for Version {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-/// Pre-release order of semantic versioning: none is the highest, numbers before words, the shorter first.
-fn compare_pre(left: &str, right: &str) -> Ordering {
-    match (left.is_empty(), right.is_empty()) {
-        (true, true) => return Ordering::Equal,
-        (true, false) => return Ordering::Greater,
-        (false, true) => return Ordering::Less,
-        (false, false) => {}
-    }
-    let (mut left, mut right) = (left.split('.'), right.split('.'));
-    loop {
-        let order = match (left.next(), right.next()) {
-            (None, None) => return Ordering::Equal,
-            (None, Some(_)) => Ordering::Less,
-            (Some(_), None) => Ordering::Greater,
-            (Some(left), Some(right)) => compare_identifier(left, right),
-        };
-        if order != Ordering::Equal {
-            return order;
-        }
-    }
-}
-
-fn compare_identifier(left: &str, right: &str) -> Ordering {
-    let number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    match (number(left), number(right)) {
-        (true, false) => Ordering::Less,
-        (false, true) => Ordering::Greater,
-        (false, false) => left.cmp(right),
-        (true, true) => {
-            let (left, right) = (left.trim_start_matches('0'), right.trim_start_matches('0'));
-            left.len().cmp(&right.len()).then_with(|| left.cmp(right))
-        }
+        let Version(semver::Version { major, minor, patch, pre, .. }) = self;
+        let numbers = (*major, *minor, *patch);
+        numbers > release || (numbers == release && (pre.is_empty() || pre.starts_with("preview")))
     }
 }
 
 impl fmt::Display for Version {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}.{}", self.major, self.minor, self.patch)?;
-        if self.pre.is_empty() { Ok(()) } else { write!(f, "-{}", self.pre) }
+        self.0.fmt(f)
     }
 }
 
@@ -117,35 +59,13 @@ impl std::error::Error for NotAVersion {}
 impl FromStr for Version {
     type Err = NotAVersion;
 
-    /// Takes what `gemini --version` prints: white space around it and a leading `v` do not matter.
+    /// Takes what `gemini --version` prints: white space around it, a leading `v` and the build do not matter.
     fn from_str(text: &str) -> Result<Self, NotAVersion> {
         let text = text.trim();
-        let text = text.strip_prefix('v').unwrap_or(text);
-        let text = text.split_once('+').map_or(text, |(version, _build)| version);
-        let (numbers, pre) = match text.split_once('-') {
-            Some((numbers, pre)) if is_pre(pre) => (numbers, pre),
-            Some(_) => return Err(NotAVersion),
-            None => (text, ""),
-        };
-        let mut numbers = numbers.split('.').map(number);
-        let mut next = || numbers.next().unwrap_or(Err(NotAVersion));
-        let version = Version { major: next()?, minor: next()?, patch: next()?, pre: pre.to_owned() };
-        if numbers.next().is_some() { Err(NotAVersion) } else { Ok(version) }
+        let version =
+            semver::Version::parse(text.strip_prefix('v').unwrap_or(text)).map_err(|_| NotAVersion)?;
+        Ok(Version(semver::Version { build: semver::BuildMetadata::EMPTY, ..version }))
     }
-}
-
-fn number(text: &str) -> Result<u64, NotAVersion> {
-    if text.bytes().all(|byte| byte.is_ascii_digit()) {
-        text.parse().map_err(|_| NotAVersion)
-    } else {
-        Err(NotAVersion)
-    }
-}
-
-fn is_pre(text: &str) -> bool {
-    let identifier =
-        |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
-    text.split('.').all(identifier)
 }
 
 /// One row of the table of features.

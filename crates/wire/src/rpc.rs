@@ -28,26 +28,19 @@ pub struct Id(Value);
 
 /// A message, by what has to be done about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs)] // Most fields say all.
 pub enum Message {
     /// Wants an answer.
     Request {
-        /// For the answer.
         id: Id,
-        /// What is wanted.
         method: String,
         /// Of what; null when nothing was given.
         params: Value,
     },
     /// Wants none.
-    Notification {
-        /// What happened.
-        method: String,
-        /// To what.
-        params: Value,
-    },
+    Notification { method: String, params: Value },
     /// The answer to a request of ours.
     Answer {
-        /// Of the request.
         id: Id,
         /// The result, or the error object.
         outcome: Result<Value, Value>,

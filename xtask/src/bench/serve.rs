@@ -4,13 +4,14 @@
 //! that have no events. Each event says when it was made, so that how late it arrives is known without a clock of another. Starts are
 //! measured in turns with `alhena run`.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use alhena_model::Timestamp;
+use alhena_sys::http::{Framing, Refusal, RequestReader};
 use alhena_sys::processes;
 use alhena_testbed::{Hostile, PrivateHome, Script, Step, Trust};
 use serde_json::{Value, json};
@@ -40,6 +41,7 @@ struct Server {
 
 /// What one reader saw: how late each event was, in milliseconds.
 type Seen = Vec<f64>;
+type Connection = RequestReader<TcpStream>;
 
 pub fn run(words: &[&str]) -> Result<(), String> {
     let readers = number(words, 0, READERS)?;
@@ -93,83 +95,58 @@ impl Drop for Server {
 }
 
 impl Server {
-    fn send(
-        &self,
-        stream: &mut TcpStream,
-        method: &str,
-        path: &str,
-        accept: &str,
-        body: &str,
-    ) -> Result<(), String> {
-        let length = if body.is_empty() {
-            String::new()
-        } else {
-            format!("Content-Type: application/json\r\nContent-Length: {}\r\n", body.len())
+    fn connect(&self) -> Result<Connection, String> {
+        let text = |error: std::io::Error| error.to_string();
+        let stream = TcpStream::connect(&self.host).map_err(text)?;
+        stream.set_nodelay(true).map_err(text)?;
+        stream.set_read_timeout(Some(Duration::from_secs(120))).map_err(text)?;
+        Ok(RequestReader::new(stream))
+    }
+
+    /// Sends a request, and reads its answer up to the body.
+    fn send(&self, connection: &mut Connection, request: &str, body: &str) -> Result<Framing, String> {
+        let length = match body.len() {
+            0 => String::new(),
+            length => format!("Content-Type: application/json\r\nContent-Length: {length}\r\n"),
         };
+        let (method, rest) = request.split_once(' ').unwrap_or_default();
+        let (path, accept) = rest.split_once(' ').unwrap_or_default();
         let text = format!(
             "{method} {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\nAccept: {accept}\r\n{length}\r\n{body}",
             self.host, self.token
         );
-        stream.write_all(text.as_bytes()).map_err(|error| error.to_string())
-    }
-
-    fn connect(&self) -> Result<TcpStream, String> {
-        let stream = TcpStream::connect(&self.host).map_err(|error| error.to_string())?;
-        stream.set_nodelay(true).map_err(|error| error.to_string())?;
-        stream.set_read_timeout(Some(Duration::from_secs(120))).map_err(|error| error.to_string())?;
-        Ok(stream)
+        connection.stream().write_all(text.as_bytes()).map_err(|error| error.to_string())?;
+        let head = connection.response().map_err(lost)?;
+        if (200..300).contains(&head.status) {
+            Ok(head.framing)
+        } else {
+            Err(format!("HTTP {}", head.status))
+        }
     }
 
     fn start(&self) -> Result<String, String> {
-        let mut stream = self.connect()?;
-        self.send(&mut stream, "POST", "/v1/runs", "application/json", &json!({"prompt": "go"}).to_string())?;
-        let body = answer(&mut BufReader::new(stream))?;
-        let run: Value = serde_json::from_slice(&body).map_err(|error| error.to_string())?;
+        let mut connection = self.connect()?;
+        let body = json!({"prompt": "go"}).to_string();
+        let framing = self.send(&mut connection, "POST /v1/runs application/json", &body)?;
+        let run: Value =
+            serde_json::from_slice(&body_of(&mut connection, framing)?).map_err(|error| error.to_string())?;
         run.get("id").and_then(Value::as_str).map(str::to_owned).ok_or_else(|| run.to_string())
     }
 }
 
-fn answer(reader: &mut BufReader<TcpStream>) -> Result<Vec<u8>, String> {
-    let (mut body, mut length) = (Vec::new(), None);
-    head(reader, |name, value| {
-        if name == "content-length" {
-            length = value.parse::<u64>().ok();
-        }
-    })?;
-    match length {
-        Some(length) => {
-            reader.take(length).read_to_end(&mut body).map_err(|error| error.to_string())?;
-        }
-        None => while chunk(reader, &mut body)? {},
+fn lost(refusal: Refusal) -> String {
+    match refusal {
+        Refusal::Gone => "the connection was lost".to_owned(),
+        Refusal::Bad(_, why) => why.to_owned(),
+    }
+}
+
+fn body_of(connection: &mut Connection, mut framing: Framing) -> Result<Vec<u8>, String> {
+    let mut body = Vec::new();
+    while let Some(piece) = connection.piece(&mut framing).map_err(lost)? {
+        body.extend(piece);
     }
     Ok(body)
-}
-
-fn line(reader: &mut BufReader<TcpStream>) -> Result<String, String> {
-    let mut line = String::new();
-    reader.read_line(&mut line).map_err(|error| error.to_string())?;
-    Ok(line.trim_end().to_owned())
-}
-
-fn head(reader: &mut BufReader<TcpStream>, mut tell: impl FnMut(&str, &str)) -> Result<(), String> {
-    let status = line(reader)?;
-    if !status.starts_with("HTTP/1.1 2") {
-        return Err(status);
-    }
-    loop {
-        match line(reader)?.split_once(": ") {
-            Some((name, value)) => tell(&name.to_ascii_lowercase(), value),
-            None => return Ok(()),
-        }
-    }
-}
-
-/// One more piece of a body; false after the last.
-fn chunk(reader: &mut BufReader<TcpStream>, body: &mut Vec<u8>) -> Result<bool, String> {
-    let size = u64::from_str_radix(&line(reader)?, 16).map_err(|error| error.to_string())?;
-    reader.take(size).read_to_end(body).map_err(|error| error.to_string())?;
-    line(reader)?;
-    Ok(size > 0)
 }
 
 /// Takes events out of what has come so far. True after the last of the run.
@@ -200,12 +177,12 @@ fn take(body: &mut Vec<u8>, seen: &mut Seen, next: &mut u64) -> Result<bool, Str
 }
 
 fn follow(server: &Server, id: &str) -> Result<Seen, String> {
-    let mut stream = server.connect()?;
-    server.send(&mut stream, "GET", &format!("/v1/runs/{id}/events"), "text/event-stream", "")?;
-    let mut reader = BufReader::new(stream);
-    head(&mut reader, |_, _| ())?;
+    let mut connection = server.connect()?;
+    let request = format!("GET /v1/runs/{id}/events text/event-stream");
+    let mut framing = server.send(&mut connection, &request, "")?;
     let (mut body, mut seen, mut next) = (Vec::new(), Seen::new(), 0);
-    while chunk(&mut reader, &mut body)? {
+    while let Some(piece) = connection.piece(&mut framing).map_err(lost)? {
+        body.extend(piece);
         if take(&mut body, &mut seen, &mut next)? {
             return Ok(seen);
         }
@@ -214,15 +191,13 @@ fn follow(server: &Server, id: &str) -> Result<Seen, String> {
 }
 
 fn ask(server: &Server, id: &str) -> Result<Seen, String> {
-    let mut stream = server.connect()?;
-    let mut reader = BufReader::new(stream.try_clone().map_err(|error| error.to_string())?);
+    let mut connection = server.connect()?;
     let (mut seen, mut next) = (Seen::new(), 0_u64);
     loop {
         let after = next.checked_sub(1).map(|last| format!("&after={last}")).unwrap_or_default();
-        let path = format!("/v1/runs/{id}/events?follow=false{after}");
-        server.send(&mut stream, "GET", &path, "application/jsonl", "")?;
-        let mut body = answer(&mut reader)?;
-        if take(&mut body, &mut seen, &mut next)? {
+        let request = format!("GET /v1/runs/{id}/events?follow=false{after} application/jsonl");
+        let framing = server.send(&mut connection, &request, "")?;
+        if take(&mut body_of(&mut connection, framing)?, &mut seen, &mut next)? {
             return Ok(seen);
         }
         std::thread::sleep(EACH);

@@ -5,61 +5,54 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use super::dice::Dice;
 use super::plan::{Kind, Plan};
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, clap::Args)]
 pub struct Options {
-    pub time: Duration,
-    pub seed: u64,
-    pub trial: Option<u64>,
+    /// Begin new trials for so long
+    #[arg(long, default_value_t = 2)]
+    minutes: u64,
+    #[arg(long, conflicts_with = "minutes")]
+    seconds: Option<u64>,
+    /// All trials follow from it; chosen at random without it
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Repeat this one alone
+    #[arg(long)]
+    trial: Option<u64>,
+    #[arg(long, value_parser = Kind::read)]
     pub kind: Option<Kind>,
-    pub most: Option<u64>,
-    /// How many at once.
-    pub jobs: usize,
+    /// At most so many trials
+    #[arg(long)]
+    most: Option<u64>,
+    /// How many at once
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=64))]
+    pub jobs: u8,
+    /// Print the report as JSON on stdout
+    #[arg(long)]
     pub json: bool,
-    /// Build the binaries first, instead of using those that are there.
-    pub build: bool,
+    /// Use the binaries that are there
+    #[arg(long)]
+    pub no_build: bool,
 }
 
 impl Options {
-    pub fn new(time: Duration, seed: u64) -> Self {
-        Self { time, seed, trial: None, kind: None, most: None, jobs: 2, json: false, build: true }
+    pub fn time(&self) -> Duration {
+        Duration::from_secs(self.seconds.unwrap_or(self.minutes * 60))
     }
 
-    pub fn read(words: &[&str]) -> Result<Self, String> {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let seed = Dice::new(u64::try_from(now.as_nanos()).unwrap_or_default()).next() >> 32;
-        let mut options = Self::new(Duration::from_secs(120), seed);
-        let mut words = words.iter();
-        while let Some(word) = words.next() {
-            let mut number = || {
-                let value = words.next().ok_or_else(|| format!("{word} needs a number"))?;
-                value.parse::<u64>().map_err(|_| format!("{value} is no number for {word}"))
-            };
-            match *word {
-                "--minutes" => options.time = Duration::from_secs(60 * number()?),
-                "--seconds" => options.time = Duration::from_secs(number()?),
-                "--seed" => options.seed = number()?,
-                "--trial" => options.trial = Some(number()?),
-                "--most" => options.most = Some(number()?),
-                "--jobs" => options.jobs = number()?.clamp(1, 64) as usize,
-                "--kind" => {
-                    let name = words.next().copied().unwrap_or_default();
-                    options.kind =
-                        Some(Kind::named(name).ok_or_else(|| format!("there is no kind {name:?}"))?);
-                }
-                "--json" => options.json = true,
-                "--no-build" => options.build = false,
-                other => return Err(format!("unknown option {other}")),
-            }
-        }
-        Ok(options)
+    /// The seed of this run.
+    pub fn seed(&self) -> u64 {
+        self.seed.unwrap_or_else(|| {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            Dice::new(u64::try_from(now.as_nanos()).unwrap_or_default()).next() >> 32
+        })
     }
 
     /// The trial with this number; none when there are no more.
-    pub fn plan(&self, number: u64, has_real_cli: bool) -> Option<Plan> {
+    pub fn plan(&self, seed: u64, number: u64, has_real_cli: bool) -> Option<Plan> {
         if self.most.is_some_and(|most| number >= most) || (self.trial.is_some() && number > 0) {
             return None;
         }
-        let seed = self.trial.unwrap_or_else(|| Dice::trial(self.seed, number));
+        let seed = self.trial.unwrap_or_else(|| Dice::trial(seed, number));
         let plan = Plan::of(seed, self.kind);
         // Where it could not be fetched, other trials take its place.
         if plan.real && !has_real_cli { Some(Plan::of(seed, Some(Kind::Stop))) } else { Some(plan) }
@@ -68,28 +61,21 @@ impl Options {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use clap::Parser;
 
     use super::Options;
-    use crate::torture::plan::Kind;
 
-    #[test]
-    fn options_are_read_and_wrong_ones_refused() {
-        let options =
-            Options::read(&["--minutes", "3", "--seed", "7", "--kind", "stop", "--json", "--no-build"])
-                .unwrap();
-        let new = Options::new(Duration::from_secs(180), 7);
-        let expected = Options { kind: Some(Kind::Stop), json: true, build: false, ..new };
-        assert_eq!(options, expected);
-        assert_eq!(Options::read(&["--seed", "x"]).unwrap_err(), "x is no number for --seed");
-        assert_eq!(Options::read(&["--sed"]).unwrap_err(), "unknown option --sed");
-        assert_eq!(Options::read(&["--kind", "x"]).unwrap_err(), "there is no kind \"x\"");
+    #[derive(Debug, Parser)]
+    struct Torture {
+        #[command(flatten)]
+        options: Options,
     }
 
     #[test]
-    fn a_trial_is_repeated_alone() {
-        let options = Options::read(&["--trial", "99"]).unwrap();
-        assert_eq!(options.plan(0, true).map(|plan| plan.seed), Some(99));
-        assert_eq!(options.plan(1, true), None);
+    fn a_trial_is_repeated_alone_and_an_unknown_kind_is_refused() {
+        let options = Torture::parse_from(["torture", "--trial", "99", "--kind", "stop"]).options;
+        assert_eq!(options.plan(7, 0, true).map(|plan| plan.seed), Some(99));
+        assert_eq!(options.plan(7, 1, true), None);
+        assert!(Torture::try_parse_from(["torture", "--kind", "x"]).is_err());
     }
 }

@@ -56,6 +56,14 @@ impl Kind {
         KINDS.iter().find(|(_, known, _)| *known == name).map(|(kind, _, _)| *kind)
     }
 
+    /// The kind that a word of the command line names.
+    pub fn read(name: &str) -> Result<Self, String> {
+        Self::named(name).ok_or_else(|| {
+            let names: Vec<&str> = KINDS.iter().map(|(_, name, _)| *name).collect();
+            format!("there are {}", names.join(", "))
+        })
+    }
+
     fn thrown(dice: &mut Dice) -> Self {
         let mut left = dice.below(KINDS.iter().map(|(_, _, weight)| weight).sum());
         for (kind, _, weight) in KINDS {

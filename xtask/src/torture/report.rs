@@ -35,11 +35,11 @@ pub struct Report {
 }
 
 impl Report {
-    pub fn new(options: &Options) -> Self {
-        eprintln!("torture: seed {}, {} s, {} at once", options.seed, options.time.as_secs(), options.jobs);
+    pub fn new(options: &Options, seed: u64) -> Self {
+        eprintln!("torture: seed {seed}, {} s, {} at once", options.time().as_secs(), options.jobs);
         let counts = Counts { by_kind: BTreeMap::new(), failures: Vec::new(), told: Instant::now() };
         Self {
-            seed: options.seed,
+            seed,
             kind: options.kind,
             json: options.json,
             started: Instant::now(),

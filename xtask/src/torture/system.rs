@@ -3,10 +3,14 @@
 
 use std::ffi::{CStr, CString};
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
+
+use rustix::fs::{Mode, OFlags};
+use rustix::mount::{self, MountFlags, MountPropagationFlags, UnmountFlags};
+use rustix::process::{Resource, Rlimit, Signal};
+use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Limits {
@@ -16,77 +20,47 @@ pub struct Limits {
     pub no_inotify: bool,
 }
 
-fn checked(result: libc::c_int) -> io::Result<()> {
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-}
-
-fn path_text(path: &Path) -> io::Result<CString> {
-    CString::new(path.as_os_str().as_bytes()).map_err(io::Error::other)
-}
-
 /// Gives this process mounts of its own. Only before other threads are started.
 pub fn own_mounts() -> io::Result<()> {
-    // SAFETY: plain calls; the strings are static.
-    unsafe {
-        checked(libc::unshare(libc::CLONE_NEWNS))?;
-        let (none, root) = (c"none".as_ptr(), c"/".as_ptr());
-        checked(libc::mount(none, root, std::ptr::null(), libc::MS_REC | libc::MS_PRIVATE, std::ptr::null()))
-    }
+    // SAFETY: no descriptors are unshared.
+    unsafe { unshare_unsafe(UnshareFlags::NEWNS)? };
+    Ok(mount::mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?)
 }
 
 /// Puts a disk of this many bytes over a directory.
 pub fn mount_small_disk(directory: &Path, bytes: u64) -> io::Result<()> {
-    let (path, options) = (path_text(directory)?, CString::new(format!("size={bytes},mode=700"))?);
-    // SAFETY: all strings end in NUL and outlive the call.
-    checked(unsafe {
-        libc::mount(
-            c"tmpfs".as_ptr(),
-            path.as_ptr(),
-            c"tmpfs".as_ptr(),
-            libc::MS_NOSUID,
-            options.as_ptr().cast(),
-        )
-    })
+    let options = CString::new(format!("size={bytes},mode=700"))?;
+    Ok(mount::mount("tmpfs", directory, "tmpfs", MountFlags::NOSUID, options.as_c_str())?)
 }
 
 /// Makes a directory read-only, for the superuser too.
 pub fn mount_read_only(directory: &Path) -> io::Result<()> {
-    let path = path_text(directory)?;
-    let null = std::ptr::null();
-    // SAFETY: the path ends in NUL and outlives the calls.
-    unsafe {
-        checked(libc::mount(path.as_ptr(), path.as_ptr(), null, libc::MS_BIND, null.cast()))?;
-        let flags = libc::MS_BIND | libc::MS_REMOUNT | libc::MS_RDONLY;
-        checked(libc::mount(c"none".as_ptr(), path.as_ptr(), null, flags, null.cast()))
-    }
+    mount::mount_bind(directory, directory)?;
+    Ok(mount::mount_remount(directory, MountFlags::BIND | MountFlags::RDONLY, "")?)
 }
 
-/// Takes a mount away at once, whoever still uses it.
+/// Takes a mount away at once, whoever still uses it. What is not mounted is no mistake.
 pub fn unmount(directory: &Path) {
-    if let Ok(path) = path_text(directory) {
-        // SAFETY: the path ends in NUL and outlives the call. What is not mounted is no mistake.
-        unsafe { libc::umount2(path.as_ptr(), libc::MNT_DETACH) };
-    }
+    let _not_mounted = mount::unmount(directory, UnmountFlags::DETACH);
 }
 
 /// The command dies with the thread that starts it, and is denied what the limits say.
 pub fn confine(command: &mut Command, limits: Limits) {
-    // SAFETY: both have no preconditions.
-    let (user, group) = unsafe { (libc::getuid(), libc::getgid()) };
-    let user_map = CString::new(format!("{user} {user} 1")).unwrap_or_default();
-    let group_map = CString::new(format!("{group} {group} 1")).unwrap_or_default();
+    let (user, group) = (rustix::process::getuid(), rustix::process::getgid());
+    let map = |id: u32| CString::new(format!("{id} {id} 1")).unwrap_or_default();
+    let (user_map, group_map) = (map(user.as_raw()), map(group.as_raw()));
     // SAFETY: only system calls on values that were made before the fork.
     unsafe {
         command.pre_exec(move || {
-            checked(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL))?;
-            if let Some(most) = limits.descriptors {
-                limit(libc::RLIMIT_NOFILE, most)?;
-            }
-            if let Some(most) = limits.file_size {
-                limit(libc::RLIMIT_FSIZE, most)?;
+            rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+            let most = [(Resource::Nofile, limits.descriptors), (Resource::Fsize, limits.file_size)];
+            for (resource, most) in most {
+                if most.is_some() {
+                    rustix::process::setrlimit(resource, Rlimit { current: most, maximum: most })?;
+                }
             }
             if limits.no_inotify {
-                checked(libc::unshare(libc::CLONE_NEWUSER))?;
+                unshare_unsafe(UnshareFlags::NEWUSER)?;
                 write(c"/proc/self/setgroups", c"deny")?;
                 write(c"/proc/self/uid_map", &user_map)?;
                 write(c"/proc/self/gid_map", &group_map)?;
@@ -97,23 +71,8 @@ pub fn confine(command: &mut Command, limits: Limits) {
     }
 }
 
-fn limit(what: libc::__rlimit_resource_t, most: u64) -> io::Result<()> {
-    let limit = libc::rlimit { rlim_cur: most, rlim_max: most };
-    // SAFETY: the struct lives on this stack.
-    checked(unsafe { libc::setrlimit(what, &limit) })
-}
-
 fn write(path: &CStr, text: &CStr) -> io::Result<()> {
-    let bytes = text.to_bytes();
-    // SAFETY: path and text are valid; the descriptor is closed again.
-    unsafe {
-        let descriptor = libc::open(path.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
-        if descriptor < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        let written = libc::write(descriptor, bytes.as_ptr().cast(), bytes.len());
-        let error = io::Error::last_os_error();
-        libc::close(descriptor);
-        if written < 0 { Err(error) } else { Ok(()) }
-    }
+    let file = rustix::fs::open(path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
+    rustix::io::write(&file, text.to_bytes())?;
+    Ok(())
 }

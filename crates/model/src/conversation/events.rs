@@ -76,13 +76,11 @@ pub(crate) fn usage_of(model: Option<&str>, tokens: Tokens, cost_usd: Option<f64
     Usage { cost_usd, ..Usage::of_models([(model.unwrap_or("unknown"), tokens)]) }
 }
 
-/// A tool is asked for.
 pub(crate) fn call(id: String, name: String, input: Value) -> EventKind {
     let (class, claude_name) = (tool::class(&name), tool::claude_name(&name).into_owned());
     EventKind::ToolCall { id, name, class, claude_name, input: Box::new(input) }
 }
 
-/// A call whose end is told.
 pub(crate) struct EndedCall<'c> {
     pub id: &'c str,
     pub name: &'c str,
@@ -172,7 +170,6 @@ impl<'a> ToolEnd<'a> {
     }
 }
 
-/// What a shell command printed.
 fn printed(told: &str) -> &str {
     match shell_output(told) {
         "(empty)" => "",

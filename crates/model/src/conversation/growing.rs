@@ -56,7 +56,6 @@ impl Growing {
         self.last(|entry| entry.runs.push(run));
     }
 
-    /// Calls come one after another.
     pub(crate) fn one_by_one(&mut self) {
         self.one_by_one = true;
     }

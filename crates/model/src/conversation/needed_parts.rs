@@ -47,7 +47,6 @@ fn put<T>(field: &mut T, value: T, bit: u8) -> u8 {
     bit
 }
 
-/// A key that is not read.
 fn skip<'de, A: MapAccess<'de>>(map: &mut A) -> Result<u8, A::Error> {
     map.next_value::<IgnoredAny>().map(|_| 0)
 }

@@ -1,5 +1,6 @@
 //! The record that a message was made from, as it stood.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use alhena_wire::{Raw, without_lone_surrogates};
@@ -10,47 +11,29 @@ use serde_json::value::RawValue;
 ///
 /// Thousands of sessions are read for a word or a sum, and nobody looks at the records again; so text that has been read once
 /// is not checked a second time until it is written.
-#[derive(Clone)]
-pub struct Original<'a>(Kept<'a>);
-
-#[derive(Clone)]
-enum Kept<'a> {
-    Raw(Raw<'a>),
-    Text(&'a str),
-    Made(Box<RawValue>),
-}
+#[derive(Clone, PartialEq)]
+pub struct Original<'a>(Cow<'a, str>);
 
 impl<'a> Original<'a> {
     /// Takes the text of a record that has been read.
     pub fn of_text(text: &'a str) -> Self {
-        Self(Kept::Text(text))
+        Self(Cow::Borrowed(text))
     }
 
     /// Stands in for a record that nobody wrote.
     pub(super) fn made(record: &serde_json::Value) -> Original<'static> {
-        let raw = serde_json::value::to_raw_value(record).unwrap_or_else(|_| RawValue::NULL.to_owned());
-        Original(Kept::Made(raw))
+        Original(Cow::Owned(record.to_string()))
     }
 
     /// Its JSON text.
     pub fn get(&self) -> &str {
-        match &self.0 {
-            Kept::Raw(raw) => raw.get(),
-            Kept::Text(text) => text,
-            Kept::Made(raw) => raw.get(),
-        }
+        &self.0
     }
 }
 
 impl<'a> From<Raw<'a>> for Original<'a> {
     fn from(raw: Raw<'a>) -> Self {
-        Self(Kept::Raw(raw))
-    }
-}
-
-impl PartialEq for Original<'_> {
-    fn eq(&self, other: &Self) -> bool {
-        self.get() == other.get()
+        Self(raw.into())
     }
 }
 

@@ -25,7 +25,6 @@ use crate::usage::Tokens;
 pub struct Conversation<'a> {
     include: Include,
     pub(super) entries: Vec<Entry<'a>>,
-    /// The last answer's place.
     answers_at: usize,
     /// Its calls that have no result: their places among its runs.
     open: Vec<usize>,
@@ -245,7 +244,6 @@ fn run(mut call: ToolCallRecord<'_>) -> ToolRun<'_> {
     ToolRun { id, name, input, agent: call.agent_id, end }
 }
 
-/// How a recorded call ended.
 pub(crate) fn ended<'a>(call: &mut ToolCallRecord<'a>) -> ToolEnd<'a> {
     let found = call.take_own_result().into_iter().map(Found::of).collect();
     let diff = match call.result_display.take() {
@@ -272,7 +270,6 @@ pub(crate) fn answers(message: MessageRecord<'_>) -> Vec<(String, String, ToolEn
         .collect()
 }
 
-/// A piece of a tool's result.
 enum Found<'a> {
     Response(Box<FunctionResponse<'a>>),
     Text(Cow<'a, str>),

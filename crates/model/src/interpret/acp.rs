@@ -59,7 +59,6 @@ pub(super) struct Acp {
     repeats_itself: bool,
 }
 
-/// How far a call is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Progress {
     /// It is known, and its event waits for its arguments.

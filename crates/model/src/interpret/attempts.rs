@@ -6,13 +6,10 @@ use crate::failure::Failure;
 use crate::judge::{self, End, Facts};
 use crate::usage::Usage;
 
-/// What is known of the attempts of a run.
 #[derive(Default)]
 pub(super) struct Attempts {
     may_go_on: bool,
-    /// How many have failed.
     failed: u32,
-    /// What those took together.
     usage: Usage,
     /// What the last one failed of, until it is known to be the last.
     untold: Option<String>,
@@ -42,7 +39,6 @@ impl Attempts {
 }
 
 impl Interpreter {
-    /// The CLI says what it failed of.
     pub(super) fn failed(&mut self, message: String, out: &mut Vec<Event>) {
         match self.attempts.may_go_on {
             true => self.attempts.untold = Some(message),
@@ -50,7 +46,6 @@ impl Interpreter {
         }
     }
 
-    /// There is no other attempt.
     pub(super) fn tell_of_failure(&mut self, out: &mut Vec<Event>) {
         if let Some(message) = self.attempts.untold.take() {
             self.emit(Source::Stream, EventKind::Error { message }, out);

@@ -22,7 +22,6 @@ struct Broken {
 }
 
 impl Interpreter {
-    /// A line that is no event.
     pub(super) fn broken(&mut self, line: &[u8], error: &LineError, out: &mut Vec<Event>) {
         self.malformed(frame::sample(line), line.len() as u64, out);
         if !matches!(error, LineError::WrongShape { .. }) {
@@ -36,7 +35,6 @@ impl Interpreter {
         }
     }
 
-    /// A line that was too long to be kept.
     pub(super) fn too_long(&mut self, sample: String, bytes: u64, out: &mut Vec<Event>) {
         let what = sample.trim_start().strip_prefix(r#"{"type":""#).and_then(|rest| rest.split('"').next());
         let (what, lost) = match what {

@@ -7,7 +7,6 @@ use crate::prices::{Cost, Prices, Prompts};
 use crate::time::Timestamp;
 use crate::usage::{Tokens, Usage};
 
-/// Counts calls, and what they cost.
 #[derive(Default)]
 pub(super) struct Costing {
     prices: Option<Prices>,

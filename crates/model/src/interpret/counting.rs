@@ -5,7 +5,6 @@ use crate::conversation::usage_of;
 use crate::event::{CallUsage, Event, EventKind, Source};
 use crate::usage::{Tokens, Usage};
 
-/// The sum of the `usage` events so far.
 #[derive(Default)]
 pub(super) struct UsageTold {
     calls: u64,

@@ -28,7 +28,6 @@ pub(super) fn what_the_result_needs(class: Class, input: &Value) -> Value {
     Value::Object(kept)
 }
 
-/// Whether two names are those of one tool.
 fn is_same(one: &str, other: &str) -> bool {
     let name = |name| Tool::find(name).map(|tool| tool.name);
     one == other || name(one).is_some_and(|one| name(other) == Some(one))
@@ -79,7 +78,6 @@ pub(super) fn refusal(name: &str, end: &ToolEnd<'_>, denied: &[String]) -> Optio
 /// How the CLI begins the error of a call that a hook did not let run; what a policy denies has other words (0.61.0).
 const BY_HOOK: &str = "Tool execution blocked: ";
 
-/// A call that a hook did not let run.
 pub(super) fn denied_by_hook(name: &str, reason: &str) -> String {
     match (hook::undecided(reason), reason.strip_prefix(hook::UNCONFIRMED)) {
         (Some(why), _) => format!("A call of {name} was denied, because nobody decided: {why}"),
@@ -101,7 +99,6 @@ fn guarded(error: &str) -> Option<String> {
 #[derive(Debug)]
 pub(super) struct PromptFile {
     path: String,
-    /// The call that reads it.
     reading: Option<String>,
 }
 

@@ -21,37 +21,22 @@ use crate::time::Timestamp;
 /// One thing that has come in. A recording holds all but the output itself, which is in a file of its own.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[allow(missing_docs)] // Most fields say all.
 pub enum Input<'a> {
     /// One line of stream-json, without its end.
     #[serde(skip)]
     Line(Cow<'a, [u8]>),
-    /// A line that was too long to be kept.
     #[serde(skip)]
-    TooLong {
-        /// Its beginning.
-        sample: String,
-        /// How long it was.
-        bytes: u64,
-    },
+    TooLong { sample: String, bytes: u64 },
     /// Something that is none of the format's own.
     #[serde(skip)]
-    Noise {
-        /// Its beginning.
-        sample: String,
-        /// How long it was.
-        bytes: u64,
-    },
+    Noise { sample: String, bytes: u64 },
     /// The whole of a json report, from standard output or, for fatal errors, from standard error.
     #[serde(skip)]
     Report(Box<Report<'a>>),
     /// Plain text output: all of it is the model's answer, and exit 0 stands in for a result.
     #[serde(skip)]
-    Text {
-        /// All of it.
-        text: Cow<'a, str>,
-        /// How the process ended.
-        exit: Exit,
-    },
+    Text { text: Cow<'a, str>, exit: Exit },
     /// One message of an ACP agent.
     #[serde(skip)]
     Acp(Box<Message>),
@@ -71,16 +56,10 @@ pub enum Input<'a> {
     Disk {
         /// The file, as the tool named it.
         path: String,
-        /// Its state.
         state: DiskFact,
     },
     /// A file that changed, and that no tool claims.
-    Found {
-        /// The file.
-        path: String,
-        /// What became of it.
-        change: Change,
-    },
+    Found { path: String, change: Change },
     /// What the CLI measured.
     Statistics(Box<Statistics>),
     /// What models cost: the first input of a run, so that a recording costs later what it cost then.

@@ -28,7 +28,6 @@ const ALL_COMMANDS: usize = 2 << 20;
 /// Of all arguments of open calls together.
 const ALL_ARGUMENTS: usize = 4 << 20;
 
-/// A call whose result has not come.
 pub(super) struct Call {
     pub name: String,
     pub input: Value,
@@ -115,7 +114,6 @@ impl OpenCalls {
         self.turn
     }
 
-    /// Whether a tool is running.
     pub(super) fn any(&self) -> bool {
         self.open > 0
     }

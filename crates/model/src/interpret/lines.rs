@@ -24,7 +24,6 @@ impl Interpreter {
         }
     }
 
-    /// A line that is no event.
     pub(super) fn malformed(&mut self, sample: String, bytes: u64, out: &mut Vec<Event>) {
         self.outcome.malformed.lines += 1;
         self.outcome.malformed.bytes = self.outcome.malformed.bytes.saturating_add(bytes);
@@ -34,7 +33,6 @@ impl Interpreter {
         self.emit(Source::Stream, EventKind::Malformed { sample, bytes }, out);
     }
 
-    /// One event of the stream.
     fn event(&mut self, event: StreamEvent<'_>, out: &mut Vec<Event>) {
         if let Some(time) = event.timestamp().and_then(Timestamp::parse) {
             self.now = time;
@@ -74,7 +72,6 @@ impl Interpreter {
         }
     }
 
-    /// The user says something.
     pub(super) fn asked(&mut self, text: String, out: &mut Vec<Event>) {
         self.prompt_file = PromptFile::named_in(&text);
         if let Some(said) = &mut self.said {
@@ -90,7 +87,6 @@ impl Interpreter {
         self.say(text, out);
     }
 
-    /// The model says something.
     pub(super) fn say(&mut self, delta: String, out: &mut Vec<Event>) {
         self.outcome.text.push(&delta);
         if let Some(said) = &mut self.said {
@@ -107,7 +103,6 @@ impl Interpreter {
         }
     }
 
-    /// The CLI warns.
     pub(super) fn warned(&mut self, message: String, out: &mut Vec<Event>) {
         self.facts.looped |= message.starts_with(LOOPED);
         self.kept.warning(&mut self.outcome, &message);

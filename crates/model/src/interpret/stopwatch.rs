@@ -17,9 +17,7 @@ const MOST_OPEN: usize = 1000;
 #[derive(Default)]
 pub(super) struct Stopwatch {
     statistics: Statistics,
-    /// Since when the model has been at work.
     since: Timestamp,
-    /// When it last said something.
     spoke: Option<Timestamp>,
     tools: HashMap<String, Timed>,
 }
@@ -35,7 +33,6 @@ impl Stopwatch {
         Self { since: now, ..Self::default() }
     }
 
-    /// The model says something, or calls a tool.
     pub(super) fn model_speaks(&mut self, now: Timestamp) {
         self.spoke = Some(now);
     }

@@ -84,6 +84,23 @@ fn warning(source: Source, message: &str) -> (Source, EventKind) {
     (source, EventKind::Warning { message: message.to_owned() })
 }
 
+fn file(path: &str, change: Change, tool: Option<&str>, verified: bool) -> FileRecord {
+    let (path, claimed) = (path.to_owned(), tool.is_some());
+    FileRecord { path, change, tool: tool.map(str::to_owned), claimed, verified, diff: None }
+}
+
+fn answered(id: &str, name: &str, output: &str) -> EventKind {
+    EventKind::ToolResult {
+        id: id.to_owned(),
+        name: name.to_owned(),
+        ok: true,
+        output: Some(output.to_owned()),
+        error: None,
+        exit_code: None,
+        cancelled: None,
+    }
+}
+
 fn with_disk() -> Interpreter {
     Interpreter::with(Witnesses { disk: true, session: false })
 }
@@ -162,18 +179,7 @@ fn a_shell_call_is_a_request_and_its_result_a_command_with_output() {
                     input: Box::new(json!({"command": "ls -l", "description": "Lists"})),
                 }
             ),
-            (
-                Source::Stream,
-                EventKind::ToolResult {
-                    id: "c1".into(),
-                    name: "run_shell_command".into(),
-                    ok: true,
-                    output: Some("a.txt\n".into()),
-                    error: None,
-                    exit_code: None,
-                    cancelled: None,
-                }
-            ),
+            (Source::Stream, answered("c1", "run_shell_command", "a.txt\n")),
             (
                 Source::Derived,
                 EventKind::Command {
@@ -289,20 +295,12 @@ fn results_of_writing_tools_are_file_changes_marked_as_derived() {
             change("new.txt", Change::Modified, "replace", "again"),
         ]
     );
-    let file = |path: &str, change, tool: &str| FileRecord {
-        path: path.to_owned(),
-        change,
-        tool: Some(tool.to_owned()),
-        claimed: true,
-        verified: false,
-        diff: None,
-    };
     assert_eq!(
         outcome.files,
         [
-            file("new.txt", Change::Created, "replace"),
-            file("old.txt", Change::Modified, "replace"),
-            file("empty.txt", Change::Created, "replace"),
+            file("new.txt", Change::Created, Some("replace"), false),
+            file("old.txt", Change::Modified, Some("replace"), false),
+            file("empty.txt", Change::Created, Some("replace"), false),
         ]
     );
 }
@@ -323,15 +321,7 @@ fn the_disk_decides_whether_a_claim_is_true() {
         interpreter.feed(disk_says(fact), &mut out);
         assert_eq!((interpreter.wanted_file(), out.len()), (None, 3));
         let (_, outcome) = conclude(interpreter, &lines[2..], Exit::Code(0));
-        let file = FileRecord {
-            path: "a".into(),
-            change,
-            tool: Some("write_file".into()),
-            claimed: true,
-            verified,
-            diff: None,
-        };
-        assert_eq!(outcome.files, [file], "{fact:?}");
+        assert_eq!(outcome.files, [file("a", change, Some("write_file"), verified)], "{fact:?}");
     }
 }
 
@@ -355,15 +345,7 @@ fn the_disk_at_the_end_counts_and_adds_what_nobody_claimed() {
     );
     interpreter.found_on_disk("b".into(), Change::Deleted, &mut out);
     interpreter.found_on_disk("b".into(), Change::Created, &mut out);
-    let found = FileRecord {
-        path: "b".into(),
-        change: Change::Created,
-        tool: None,
-        claimed: false,
-        verified: true,
-        diff: None,
-    };
-    assert_eq!(interpreter.claimed_files()[1..], [found]);
+    assert_eq!(interpreter.claimed_files()[1..], [file("b", Change::Created, None, true)]);
     let change = FileChange {
         path: "b".into(),
         change: Change::Deleted,
@@ -432,21 +414,7 @@ fn other_tools_are_cards_of_their_own_and_no_commands() {
 #[test]
 fn a_result_without_its_call_is_kept_without_a_name() {
     let (events, outcome) = interpret(&[output("nobody", "x"), delta("ok"), result()], Exit::Code(0));
-    assert_eq!(
-        said(&events)[0],
-        (
-            Source::Stream,
-            EventKind::ToolResult {
-                id: "nobody".into(),
-                name: String::new(),
-                ok: true,
-                output: Some("x".into()),
-                error: None,
-                exit_code: None,
-                cancelled: None,
-            }
-        )
-    );
+    assert_eq!(said(&events)[0], (Source::Stream, answered("nobody", "", "x")));
     assert!(outcome.is_success());
 }
 

@@ -41,7 +41,6 @@ impl Interpreter {
         }
     }
 
-    /// Says what a call is.
     pub(super) fn announce(&mut self, id: String, name: String, input: Value, out: &mut Vec<Event>) {
         if let Some(said) = &mut self.said {
             said.call(&id, &name, &input, self.now);

@@ -44,14 +44,12 @@ pub(super) struct Returned {
     pub detail: Option<Box<ToolFact>>,
 }
 
-/// What others say of a result.
 #[derive(Default)]
 pub(super) struct Testimony {
     pub fact: Option<ToolFact>,
     pub disk: Option<DiskFact>,
 }
 
-/// The first result that waits.
 struct First {
     result: Returned,
     /// Since when it waits for its fact.
@@ -61,7 +59,6 @@ struct First {
     testimony: Testimony,
 }
 
-/// What waits.
 pub(super) struct Waiting {
     witnesses: Witnesses,
     first: Option<First>,
@@ -86,7 +83,6 @@ impl Waiting {
         }
     }
 
-    /// Whether something waits.
     pub(super) fn any(&self) -> bool {
         self.first.is_some()
     }
@@ -131,7 +127,6 @@ impl Waiting {
         None
     }
 
-    /// The next input that was queued.
     pub(super) fn next(&mut self) -> Option<Input<'static>> {
         if self.first.is_some() { None } else { self.behind.pop_front() }
     }
@@ -195,7 +190,6 @@ impl Waiting {
         (true, self.ready())
     }
 
-    /// Time has passed.
     pub(super) fn time(&mut self, now: Timestamp) -> Option<(Returned, Testimony)> {
         self.clock = now;
         let until = self.until()?;

@@ -30,7 +30,6 @@ pub(super) struct Originals {
 }
 
 impl Originals {
-    /// The first edit of a file.
     pub(super) fn first(&mut self, file: usize, states: States) {
         let Some(before) = states.before else { return };
         if self.size + before.len() <= ALL_ORIGINALS {

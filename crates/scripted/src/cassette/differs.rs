@@ -43,7 +43,6 @@ fn lengths(left: &Value, right: &Value) -> usize {
     of(left).abs_diff(of(right))
 }
 
-/// How many places differ.
 fn count(left: &Value, right: &Value) -> usize {
     match (left, right) {
         (Value::Object(left), Value::Object(right)) => {

@@ -6,10 +6,8 @@ use crate::route::decode;
 
 /// Parameters of a query that are keys.
 const PARAMETERS: [&str; 4] = ["key", "api_key", "apikey", "access_token"];
-/// Headers that are keys.
 const HEADERS: [&str; 4] = ["x-goog-api-key", "x-api-key", "authorization", "proxy-authorization"];
 
-/// All that are there.
 pub(super) fn of(request: &Request) -> Vec<String> {
     let headers = request.headers.iter().filter(|(name, _)| HEADERS.contains(&name.as_str()));
     // What is before the blank says which kind of a key it is.

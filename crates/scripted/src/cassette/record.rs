@@ -105,7 +105,6 @@ impl Recorder {
         head.into_bytes()
     }
 
-    /// Writes an interaction down.
     fn keep(&self, interaction: Interaction, client: Option<String>) {
         let mut missing = self.missing.lock();
         missing.retain(|(asked, _)| !differs::same(asked, &interaction.request));
@@ -148,7 +147,6 @@ struct Passed {
     heard: io::Result<()>,
 }
 
-/// How the API was lost.
 enum Lost {
     Before(String),
     InTheMiddle,

@@ -9,7 +9,6 @@ use super::compose::{self, Genre};
 const READ: usize = 2000;
 const EXCERPT: usize = 60;
 
-/// What a prompt asks for.
 #[derive(Debug, PartialEq)]
 pub(super) enum Asked {
     /// To write a file.
@@ -20,7 +19,6 @@ pub(super) enum Asked {
     Anything,
 }
 
-/// A file to write.
 #[derive(Debug, PartialEq)]
 pub(super) struct FileTask {
     pub(super) path: String,
@@ -29,7 +27,6 @@ pub(super) struct FileTask {
     pub(super) content: String,
 }
 
-/// An entry of a directory.
 #[derive(Debug, PartialEq)]
 pub(super) struct Lookup {
     pub(super) directory: String,
@@ -64,7 +61,6 @@ impl FileTask {
     }
 }
 
-/// Reads a prompt.
 pub(super) fn read(prompt: &str) -> Asked {
     let parts = parts_to_read(prompt);
     for part in &parts {
@@ -79,65 +75,25 @@ pub(super) fn read(prompt: &str) -> Asked {
             return Asked::File(FileTask { path, kind, topic, content });
         }
     }
-    let asks_repair = |part: &String| words(part).iter().any(|word| word.is_one_of(&REPAIR));
+    let asks_repair = |part: &String| words(part).iter().any(|word| word.is_one_of(REPAIR));
     if parts.iter().any(asks_repair) { Asked::Repair } else { Asked::Anything }
 }
 
-const REPAIR: [&str; 12] = [
-    "fix", "test", "tests", "bug", "debug", "failing", "repair", "refactor", "broken", "crash", "lint",
-    "build",
-];
-const LOOK: [&str; 18] = [
-    "explain",
-    "read",
-    "summarize",
-    "summarise",
-    "what",
-    "why",
-    "how",
-    "describe",
-    "review",
-    "show",
-    "translate",
-    "delete",
-    "remove",
-    "open",
-    "run",
-    "find",
-    "rename",
-    "edit",
-];
-const WRITE: [&str; 20] = [
-    "write",
-    "create",
-    "make",
-    "generate",
-    "save",
-    "put",
-    "add",
-    "store",
-    "compose",
-    "draft",
-    "schreibe",
-    "schreib",
-    "erstelle",
-    "escribe",
-    "crea",
-    "écris",
-    "crée",
-    "scrivi",
-    "escreva",
-    "напиши",
-];
+const REPAIR: &str = "fix test tests bug debug failing repair refactor broken crash lint build";
+const LOOK: &str = "\
+    explain read summarize summarise what why how describe review show translate delete remove \
+    open run find rename edit";
+const WRITE: &str = "\
+    write create make generate save put add store compose draft schreibe schreib erstelle \
+    escribe crea écris crée scrivi escreva напиши";
 
 /// Whether a file named in these words is to be written, and not only spoken of. In a language that is not known here
 /// it is taken to be; the file is looked for before it is written.
 fn asks_to_write(words: &[Word]) -> bool {
-    let any = |list: &[&str]| words.iter().any(|word| word.is_one_of(list));
-    any(&WRITE) || !(any(&REPAIR) || any(&LOOK))
+    let any = |list: &str| words.iter().any(|word| word.is_one_of(list));
+    any(WRITE) || !(any(REPAIR) || any(LOOK))
 }
 
-/// The beginning of a prompt, in one line.
 pub(super) fn excerpt(prompt: &str) -> String {
     let line: String = prompt.chars().take(READ).map(|c| if c.is_control() { ' ' } else { c }).collect();
     let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -170,8 +126,9 @@ struct Word {
 }
 
 impl Word {
-    fn is_one_of(&self, list: &[&str]) -> bool {
-        list.contains(&self.text.to_lowercase().as_str())
+    fn is_one_of(&self, list: &str) -> bool {
+        let text = self.text.to_lowercase();
+        list.split_whitespace().any(|word| word == text)
     }
 }
 
@@ -188,17 +145,16 @@ fn words(text: &str) -> Vec<Word> {
 }
 
 /// Words that stand before the name of a file to be written, in a few languages.
-const INTO: [&str; 24] = [
-    "into", "in", "to", "as", "called", "named", "file", "create", "write", "make", "save", "nach", "datei",
-    "namens", "en", "dans", "fichier", "archivo", "nel", "em", "arquivo", "в", "файл", "generate",
-];
+const INTO: &str = "\
+    into in to as called named file create write make save nach datei namens en dans fichier \
+    archivo nel em arquivo в файл generate";
 
 /// The word that names the file to be written, and the name.
 fn file_word(words: &[Word]) -> Option<(usize, String)> {
     let mut best: Option<((bool, bool, bool), usize, &str)> = None;
     for (index, word) in words.iter().enumerate() {
         let before = index.checked_sub(1).and_then(|before| words.get(before));
-        let introduced = before.is_some_and(|before| before.is_one_of(&INTO));
+        let introduced = before.is_some_and(|before| before.is_one_of(INTO));
         // Languages without spaces write on directly after the name.
         let runs = word.text.split(|c: char| !c.is_ascii()).filter(|run| run.len() < word.text.len());
         let names = std::iter::once(word.text.as_str()).chain(runs);
@@ -247,14 +203,14 @@ fn is_file_name(word: &str, hinted: bool) -> Option<bool> {
 
 /// What the text is to be about: the words after `about`, up to the file or the end of the clause.
 fn topic(words: &[Word], file: usize) -> Option<String> {
-    const ABOUT: [&str; 11] =
-        ["about", "on", "of", "über", "sobre", "sur", "su", "о", "об", "regarding", "describing"];
-    const BOUND: [&str; 3] = ["and", "with", "put"];
-    let about =
-        ABOUT.iter().find_map(|wanted| words.iter().position(|word| word.text.to_lowercase() == *wanted))?;
+    const ABOUT: &str = "about on of über sobre sur su о об regarding describing";
+    const BOUND: &str = "and with put";
+    let about = ABOUT
+        .split(' ')
+        .find_map(|wanted| words.iter().position(|word| word.text.to_lowercase() == wanted))?;
     let mut topic: Vec<String> = Vec::new();
     for (index, word) in words.iter().enumerate().skip(about + 1).take(6) {
-        if index == file || (!topic.is_empty() && (word.is_one_of(&INTO) || word.is_one_of(&BOUND))) {
+        if index == file || (!topic.is_empty() && (word.is_one_of(INTO) || word.is_one_of(BOUND))) {
             break;
         }
         topic.push(compose::harmless(&word.text));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::common::{Client, End, GENERATE, STREAM, ask, prompt, scenario, serve, steps};
-use alhena_scripted::{Call, Scenario, Step, Turn, Usage};
+use alhena_scripted::{Call, Scenario, Step, Tokens, Turn, Usage};
 use serde_json::json;
 
 fn chunk(parts: serde_json::Value) -> serde_json::Value {
@@ -61,7 +61,7 @@ fn calls_carry_an_id_only_where_one_is_given_and_parallel_ones_share_an_event() 
         Scenario::new().turn(
             Turn::new()
                 .call("a", json!({"x": 1}))
-                .call_with_id("id-7", "b", json!({}))
+                .step(Step::Calls(vec![Call { name: "b".into(), args: json!({}), id: Some("id-7".into()) }]))
                 .calls([("c", json!({})), ("d", json!({"y": [2]}))]),
         ),
     );
@@ -114,7 +114,11 @@ fn every_count_can_be_given_or_none_sent() {
         tool_use_prompt_token_count: Some(5),
         total_token_count: Some(60),
     };
-    let server = serve(Scenario::new().turn(Turn::say("a").usage(all)).turn(Turn::say("b").without_usage()));
+    let server = serve(
+        Scenario::new()
+            .turn(Turn::say("a").usage(all))
+            .turn(Turn { usage: Tokens::Missing, ..Turn::say("b") }),
+    );
     assert_eq!(
         ask(&server, &prompt("hi")).events()[1]["usageMetadata"],
         json!({"promptTokenCount": 1, "candidatesTokenCount": 2, "totalTokenCount": 60, "thoughtsTokenCount": 0,
@@ -122,7 +126,7 @@ fn every_count_can_be_given_or_none_sent() {
     );
     assert_eq!(ask(&server, &prompt("hi")).events()[1].get("usageMetadata"), None);
     let read = scenario(r#"{"turns": [{"steps": [{"text": "b"}], "usage": null}]}"#);
-    assert_eq!(read.turns, [Turn::say("b").without_usage()]);
+    assert_eq!(read.turns, [Turn { usage: Tokens::Missing, ..Turn::say("b") }]);
 }
 
 #[test]

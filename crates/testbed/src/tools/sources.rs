@@ -20,7 +20,6 @@ pub(super) enum Source {
     Pip(&'static [&'static str]),
     /// A package of PyPI without what it depends on.
     PipAlone(&'static str),
-    /// A crate of the tool's name.
     Cargo,
     /// Anything else, by the directory and the version.
     Other(fn(&Path, &str) -> io::Result<()>),

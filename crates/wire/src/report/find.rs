@@ -53,7 +53,6 @@ fn decode(object: &str) -> Option<Report<'_>> {
 /// The JSON objects that begin a line.
 struct Objects<'a> {
     bytes: &'a [u8],
-    /// Where to look next.
     from: usize,
     /// How many bytes may still be read a second time. An object that turns out to be broken is searched for others inside
     /// it; a file made of nothing but beginnings would otherwise be read once for each.

@@ -105,7 +105,6 @@ pub enum Change {
 pub struct Log<'a> {
     metadata: Named<'a, Raw<'a>>,
     messages: Vec<Stored<'a>>,
-    /// The place of each id.
     places: HashMap<Cow<'a, str>, usize>,
     unreadable: u64,
     ignored: u64,

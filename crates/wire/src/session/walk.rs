@@ -12,7 +12,6 @@ use crate::object::{Decode, Via};
 /// The text is not JSON, from here on.
 pub(super) struct Broken;
 
-/// A place in a text.
 pub(super) struct Walk<'a> {
     text: &'a str,
 }
@@ -45,7 +44,6 @@ impl<'a> Walk<'a> {
         Ok(value)
     }
 
-    /// Takes the next value as text.
     pub(super) fn skip(&mut self) -> Result<&'a str, Broken> {
         self.value::<&'a RawValue>().map(RawValue::get)
     }
@@ -89,7 +87,6 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Whether nothing follows.
     pub(super) fn is_at_end(&mut self) -> bool {
         self.peek().is_none()
     }

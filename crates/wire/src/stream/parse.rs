@@ -66,7 +66,6 @@ fn line_error(text: &str, error: &serde_json::Error) -> LineError {
     }
 }
 
-/// The six event types.
 #[derive(Clone, Copy)]
 enum EventType {
     Init,
@@ -102,7 +101,6 @@ impl EventType {
     }
 }
 
-/// What one pass over a line gave.
 enum Pass<'a> {
     Event(StreamEvent<'a>),
     /// The object was skipped; this is its type, if that is a string.

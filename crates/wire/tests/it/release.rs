@@ -10,12 +10,7 @@ fn version(text: &str) -> Version {
 fn versions_are_read_as_the_cli_prints_them() {
     assert_eq!(version("0.61.0"), Version::new(0, 61, 0));
     assert_eq!(version(" v1.2.3\n"), Version::new(1, 2, 3));
-    let nightly = Version { pre: "nightly.20260821.g5411f113c".into(), ..Version::new(0, 56, 0) };
-    assert_eq!(version("0.56.0-nightly.20260821.g5411f113c"), nightly);
-    assert_eq!(
-        version("0.56.0-preview.1+build.5"),
-        Version { pre: "preview.1".into(), ..Version::new(0, 56, 0) }
-    );
+    assert_eq!(version("0.56.0-preview.1+build.5"), version("0.56.0-preview.1"));
 }
 
 #[test]
@@ -34,6 +29,7 @@ fn what_is_no_version_is_refused() {
         "1.2.3-ü",
         "99999999999999999999.0.0",
         "1..2",
+        "0.1.0-preview.01",
     ] {
         assert_eq!(text.parse::<Version>(), Err(NotAVersion), "{text}");
     }
@@ -50,7 +46,7 @@ fn versions_are_ordered_as_npm_orders_them() {
         "0.11.0-nightly.20251002.aaa.1",
         "0.11.0-preview",
         "0.11.0-preview.2",
-        "0.11.0-preview.010",
+        "0.11.0-preview.10",
         "0.11.0",
         "0.11.3",
         "0.38.2",
@@ -63,10 +59,6 @@ fn versions_are_ordered_as_npm_orders_them() {
         }
     }
     assert!(version("0.38.2") < NEWEST_KNOWN);
-    assert_eq!(
-        version("0.1.0-preview.1").partial_cmp(&version("0.1.0-preview.01")),
-        Some(std::cmp::Ordering::Equal)
-    );
 }
 
 #[test]

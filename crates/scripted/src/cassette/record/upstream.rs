@@ -112,7 +112,6 @@ fn trusting(further: Option<&Path>) -> Result<ClientConfig, CassetteError> {
     Ok(config.with_root_certificates(roots).with_no_client_auth())
 }
 
-/// A connection to the API.
 pub(super) enum Wire {
     Plain(TcpStream),
     Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
