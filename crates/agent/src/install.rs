@@ -78,8 +78,6 @@ pub enum InstallError {
     NoNpm,
     /// There is no home directory to install into.
     NoHome,
-    /// The text cannot be a version, or names a directory outside of Alhena's.
-    NotAVersion(String),
     /// npm failed.
     Npm {
         /// How it ended, such as `exit status: 1`.
@@ -120,7 +118,6 @@ impl fmt::Display for InstallError {
             }
             Self::NoNpm => f.write_str("Gemini CLI is installed by npm, and `npm` is not on PATH"),
             Self::NoHome => f.write_str("there is no home directory to install Gemini CLI into"),
-            Self::NotAVersion(text) => write!(f, "{text:?} is not a version of Gemini CLI"),
             Self::Npm { status, output } => write!(f, "npm failed ({status})\n{output}"),
             Self::Stopped => f.write_str("the install was stopped"),
             Self::TooLate { limit, output } => write!(f, "npm was stopped after {limit:?}\n{output}"),
@@ -152,7 +149,6 @@ impl Hint for InstallError {
                 "Install npm, which usually comes with Node, and make sure that it is on PATH.".into()
             }
             Self::NoHome => "Set HOME, or ALHENA_HOME to a directory of your choice.".into(),
-            Self::NotAVersion(_) => format!("Give a version such as {PINNED}.").into(),
             Self::Npm { .. } => {
                 format!(
                     "Check the network, the room on the disk and npm's configuration; `npm view {PACKAGE} versions` lists what there is."
@@ -251,7 +247,7 @@ impl Installer {
     ) -> Result<Gemini, InstallError> {
         let start = Instant::now();
         let version = version.unwrap_or(PINNED);
-        let name = directory_name(&version)?;
+        let name = version.to_string();
         let installs = self.installs()?;
         let place = installs.join(&name);
         if let Ok(gemini) = self.check(&place, &version) {
@@ -319,7 +315,7 @@ impl Installer {
 
     /// Removes one of Alhena's own installs; says whether there was one.
     pub fn uninstall(&self, version: &Version) -> Result<bool, InstallError> {
-        let name = directory_name(version)?;
+        let name = version.to_string();
         let installs = self.installs()?;
         let place = installs.join(&name);
         if !place.exists() {
@@ -408,17 +404,6 @@ pub(crate) fn command_of(version: &Version, dirs: &Dirs) -> PathBuf {
 
 fn command_in(dir: &Path) -> PathBuf {
     dir.join("node_modules/.bin").join(if PLATFORM == Platform::Windows { "gemini.cmd" } else { "gemini" })
-}
-
-/// A version as the name of a directory; what npm or a path could misread is refused.
-fn directory_name(version: &Version) -> Result<String, InstallError> {
-    let name = version.to_string();
-    let harmless = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'+');
-    if name.bytes().all(harmless) && !name.contains("..") {
-        Ok(name)
-    } else {
-        Err(InstallError::NotAVersion(name))
-    }
 }
 
 /// Removes an install: out of its place at once, from the disk after that.

@@ -217,15 +217,6 @@ fn without_a_good_node_and_npm_the_error_says_what_to_install() {
 }
 
 #[test]
-fn version_cannot_name_a_directory_elsewhere() {
-    let machine = Machine::new(INSTALLS);
-    let version = Version { pre: "../../../elsewhere".to_owned(), ..PINNED };
-    let error = machine.installer().install(Some(version.clone()), |_| {}).unwrap_err();
-    assert!(matches!(error, InstallError::NotAVersion(_)), "{error}");
-    assert!(matches!(machine.installer().uninstall(&version), Err(InstallError::NotAVersion(_))));
-}
-
-#[test]
 fn latest_version_is_npms_word_and_no_folder_has_a_say() {
     let machine = Machine::new("");
     let log = machine.at("log");

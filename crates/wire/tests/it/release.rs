@@ -26,6 +26,8 @@ fn what_is_no_version_is_refused() {
         "+1.2.3",
         "1.2.3-",
         "1.2.3-a..b",
+        // It would name a directory elsewhere.
+        "1.2.3-../../elsewhere",
         "1.2.3-ü",
         "99999999999999999999.0.0",
         "1..2",
