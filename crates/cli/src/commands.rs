@@ -12,7 +12,7 @@ pub mod gemini;
 mod happening;
 mod help;
 mod host;
-mod install;
+pub mod install;
 mod mock;
 pub mod options;
 mod parse;

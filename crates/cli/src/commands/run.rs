@@ -105,7 +105,7 @@ fn empty(file: Option<&File>) {
 }
 
 /// The defaults in files, for where this runs.
-pub(super) fn config(options: &RunOptions) -> Result<Config, RunError> {
+pub fn config(options: &RunOptions) -> Result<Config, RunError> {
     let dir = options.dir.as_deref().unwrap_or(Path::new("."));
     Config::of_run(dir, options.trust, options.no_config, &Environment::of_process())
 }
