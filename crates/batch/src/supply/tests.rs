@@ -51,12 +51,12 @@ const COMMAS: Format = Format::Table(b',');
 
 #[test]
 fn jobs_are_lines_of_json_with_blank_ones_between() {
-    let text = b"\xef\xbb\xbf{\"prompt\": \"a\"}\r\n\n  \n{\"prompt\": \"b\", \"id\": \"x\"}\n{\"prompt\":\"\\u2028\"}";
+    let text = b"\xef\xbb\xbf{\"prompt\": \"a\"}\r\n\n  \n{\"prompt\": \"b\", \"id\": \"x\"}\n{\"prompt\":\"x\\u2028\"}";
     let jobs = read(Format::Lines, None, text).unwrap();
     let expected = [
         ("1".to_owned(), 1, json!({"prompt": "a"})),
         ("x".to_owned(), 4, json!({"prompt": "b"})),
-        ("5".to_owned(), 5, json!({"prompt": "\u{2028}"})),
+        ("5".to_owned(), 5, json!({"prompt": "x\u{2028}"})),
     ];
     assert_eq!(jobs, expected);
 }
