@@ -1,15 +1,19 @@
 //! One job: its options, where it works, and the mark by which it is known again.
 
 use std::fmt::Write as _;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
+use alhena_model::options::AnswerSchema;
+use alhena_model::policy::is_below;
+use alhena_model::{Approval, Prompt, RunOptions, SettingError};
 use alhena_sys::files;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::meaning::{Fault, Meaning, Options};
+use crate::launcher::{Launcher, in_fields};
 use crate::outputs::Outputs;
 use crate::place::without_secret;
+use crate::travel;
 
 /// What a job may say beside the options of `run`, and what it means.
 pub const FIELDS: &[(&str, &str)] = &[
@@ -62,6 +66,9 @@ pub fn schema() -> Value {
     })
 }
 
+/// A job as it is written: its own fields and those of its options.
+pub type Fields = Map<String, Value>;
+
 /// No id is longer, in bytes.
 const LONGEST_ID: usize = 256;
 
@@ -72,8 +79,10 @@ pub struct Job {
     pub id: String,
     /// The line on which it begins, from 1.
     pub line: u64,
-    /// The options of `run`, with the defaults.
-    pub options: Options,
+    /// Its prompt.
+    pub prompt: Prompt,
+    /// Its options, with the defaults of the batch.
+    pub options: RunOptions,
     /// Where it works.
     pub place: Place,
     /// What it gives back beside its patch.
@@ -155,20 +164,22 @@ pub enum Lane {
 /// What all jobs have in common.
 pub struct Common<'a> {
     /// Options where a job says nothing.
-    pub defaults: &'a Options,
+    pub defaults: &'a Fields,
     /// What its prompt is made by.
     pub template: Option<&'a crate::supply::Template>,
-    /// Who knows the options.
-    pub meaning: &'a dyn Meaning,
+    /// Checks the options.
+    pub launcher: &'a dyn Launcher,
+    /// Whether workers on other machines run the jobs.
+    pub travels: bool,
 }
 
 impl Job {
     /// Makes a job of what a line says, or tells all that is wrong with it.
-    pub fn read(line: u64, said: Options, common: &Common<'_>) -> Result<(Self, Lane), Vec<Fault>> {
+    pub fn read(line: u64, said: Fields, common: &Common<'_>) -> Result<(Self, Lane), Vec<SettingError>> {
         let mut faults = Vec::new();
         let mut options = said;
         if let Some(template) = common.template
-            && let Err(fault) = template.fill(&mut options, common.meaning)
+            && let Err(fault) = template.fill(&mut options)
         {
             faults.push(fault);
         }
@@ -179,7 +190,10 @@ impl Job {
         let checkout = keep(checkout(&mut options), &mut faults).flatten();
         let place = match (copy, checkout) {
             (true, Some(_)) => {
-                faults.push(Fault::new("copy and git cannot be given together", "Leave one of them out."));
+                faults.push(SettingError::new(
+                    "copy and git cannot be given together",
+                    "Leave one of them out.",
+                ));
                 Place::Copy
             }
             (true, None) => Place::Copy,
@@ -190,12 +204,18 @@ impl Job {
         let outputs = keep(outputs, &mut faults).flatten().unwrap_or_default();
         if place == Place::Dir && !outputs.is_empty() {
             let message = "outputs are for jobs with a place of their own";
-            faults.push(Fault::new(
+            faults.push(SettingError::new(
                 message,
                 "Add copy or git, or leave it out: the files stay in its directory.",
             ));
         }
-        let checked = match common.meaning.check_in(&options, &place) {
+        let fields = options;
+        let checked = prompt_and_options(&fields).and_then(|(prompt, options)| {
+            let check = if common.travels { travel::check } else { check };
+            let (checked, dir) = check(&prompt, &options, &place, common.launcher)?;
+            Ok((prompt, options, writes(&checked), dir))
+        });
+        let (prompt, options, writes, dir) = match checked {
             Ok(checked) if faults.is_empty() => checked,
             Ok(_) => return Err(faults),
             Err(more) => {
@@ -203,21 +223,73 @@ impl Job {
                 return Err(faults);
             }
         };
-        let mark = mark(&options, &place, &outputs, &checked.inputs).map_err(|fault| vec![fault])?;
+        let mark =
+            mark(&fields, &place, &outputs, &inputs(&prompt, &options)).map_err(|fault| vec![fault])?;
         let lane = match place {
-            Place::Dir if checked.writes && !shared => Lane::In(checked.dir),
+            Place::Dir if writes && !shared => Lane::In(dir),
             _ => Lane::Free,
         };
-        Ok((Self { id, line, options, place, outputs, mark }, lane))
+        Ok((Self { id, line, prompt, options, place, outputs, mark }, lane))
     }
 }
 
-fn keep<T>(value: Result<T, Fault>, faults: &mut Vec<Fault>) -> Option<T> {
+fn prompt_and_options(fields: &Fields) -> Result<(Prompt, RunOptions), Vec<SettingError>> {
+    let own: Vec<&str> = FIELDS.iter().map(|(name, _)| *name).collect();
+    let (prompt, options) = RunOptions::with_prompt_from(fields, &own)?;
+    let none = || SettingError::new("there is no prompt", "Give a prompt, or a prompt_file.");
+    let prompt = prompt.ok_or_else(none).and_then(|prompt| prompt.check().map(|()| prompt));
+    Ok((prompt.map_err(|error| vec![error])?, options))
+}
+
+/// Returns the options with the defaults of files, and the directory of the job without symbolic links.
+fn check(
+    prompt: &Prompt,
+    options: &RunOptions,
+    place: &Place,
+    launcher: &dyn Launcher,
+) -> Result<(RunOptions, PathBuf), Vec<SettingError>> {
+    let mut options = options.clone();
+    // The files in a checkout are known when it is there.
+    options.no_config |= matches!(place, Place::Git(_));
+    let checked = launcher.check(prompt, &options).map_err(|error| vec![in_fields(&error)])?;
+    let dir = checked.dir.as_deref().unwrap_or(Path::new("."));
+    let dir = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
+    Ok((checked, dir))
+}
+
+/// Returns true if the agent may change something without being asked.
+fn writes(options: &RunOptions) -> bool {
+    // The scripted model may do everything, unless something else is said.
+    let default = if options.offline.is_some() { Approval::Yolo } else { Approval::Default };
+    let reads_only = matches!(options.approval.unwrap_or(default), Approval::Default | Approval::Plan)
+        && options.allow_tool.is_empty()
+        && [&options.allow, &options.deny, &options.ask].iter().all(|rules| rules.is_empty())
+        && options.rules.is_empty()
+        && options.policy.is_empty()
+        && options.mcp_server.is_empty()
+        && options.args.is_empty();
+    !reads_only || options.agent_command.is_some()
+}
+
+/// The files that a job consists of: other content makes it another job.
+fn inputs(prompt: &Prompt, options: &RunOptions) -> Vec<PathBuf> {
+    let prompt = match prompt {
+        Prompt::File(file) => Some(file.clone()),
+        Prompt::Text(_) => None,
+    };
+    let schema = match &options.schema {
+        Some(AnswerSchema::FileOrText(given)) => Some(PathBuf::from(given)).filter(|file| file.is_file()),
+        Some(AnswerSchema::Json(_)) | None => None,
+    };
+    prompt.into_iter().chain(options.system_prompt_file.clone()).chain(schema).collect()
+}
+
+fn keep<T>(value: Result<T, SettingError>, faults: &mut Vec<SettingError>) -> Option<T> {
     value.map_err(|fault| faults.push(fault)).ok()
 }
 
 /// The defaults, with what the job says on top. Null takes a default away.
-fn with_defaults(said: Options, defaults: &Options) -> Options {
+fn with_defaults(said: Fields, defaults: &Fields) -> Fields {
     let mut options = defaults.clone();
     // One kind of prompt is in the place of the other.
     for (one, other) in [("prompt", "prompt_file"), ("prompt_file", "prompt")] {
@@ -231,12 +303,12 @@ fn with_defaults(said: Options, defaults: &Options) -> Options {
 }
 
 /// The id of what a line says, if it has a right one.
-pub(crate) fn id_of(said: &Options, line: u64) -> Option<String> {
+pub(crate) fn id_of(said: &Fields, line: u64) -> Option<String> {
     id(said.get("id").filter(|id| !id.is_null()).cloned(), line).ok()
 }
 
-fn id(said: Option<Value>, line: u64) -> Result<String, Fault> {
-    let fault = |message: &str| Err(Fault::new(message, "An id is a text or a whole number."));
+fn id(said: Option<Value>, line: u64) -> Result<String, SettingError> {
+    let fault = |message: &str| Err(SettingError::new(message, "An id is a text or a whole number."));
     let id = match said {
         None => line.to_string(),
         Some(Value::String(id)) => id,
@@ -251,17 +323,17 @@ fn id(said: Option<Value>, line: u64) -> Result<String, Fault> {
     }
 }
 
-fn flag(options: &mut Options, name: &str) -> Result<bool, Fault> {
+fn flag(options: &mut Fields, name: &str) -> Result<bool, SettingError> {
     match options.shift_remove(name) {
         None => Ok(false),
         Some(Value::Bool(yes)) => Ok(yes),
-        Some(_) => Err(Fault::new(format!("{name}: true or false is needed"), "")),
+        Some(_) => Err(SettingError::new(format!("{name}: true or false is needed"), "")),
     }
 }
 
-fn checkout(options: &mut Options) -> Result<Option<Checkout>, Fault> {
+fn checkout(options: &mut Fields) -> Result<Option<Checkout>, SettingError> {
     let hint = "Write {\"url\": \"https://...\", \"ref\": \"main\"}.";
-    let fault = |message: String| Fault::new(message, hint);
+    let fault = |message: String| SettingError::new(message, hint);
     let Some(said) = options.shift_remove("git") else { return Ok(None) };
     let Value::Object(mut said) = said else { return Err(fault("git: an object is needed".to_owned())) };
     let mut text = |name: &str| match said.shift_remove(name) {
@@ -283,10 +355,10 @@ fn checkout(options: &mut Options) -> Result<Option<Checkout>, Fault> {
     }
     let dir = match options.shift_remove("dir") {
         None => PathBuf::new(),
-        Some(Value::String(dir)) if is_inside(Path::new(&dir)) => PathBuf::from(dir),
+        Some(Value::String(dir)) if is_below(Path::new(&dir)) => PathBuf::from(dir),
         Some(dir) => {
             let message = format!("dir: {dir} is no directory inside of the repository");
-            return Err(Fault::new(message, "With git, dir is a path in the repository."));
+            return Err(SettingError::new(message, "With git, dir is a path in the repository."));
         }
     };
     Ok(Some(Checkout { url, reference: reference.unwrap_or_else(|| "HEAD".to_owned()), dir }))
@@ -300,18 +372,14 @@ fn is_address(url: &str) -> bool {
     }
 }
 
-fn is_inside(path: &Path) -> bool {
-    path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
-}
-
-fn mark(options: &Options, place: &Place, outputs: &Outputs, inputs: &[PathBuf]) -> Result<Mark, Fault> {
+fn mark(fields: &Fields, place: &Place, outputs: &Outputs, inputs: &[PathBuf]) -> Result<Mark, SettingError> {
     let place = match place {
         Place::Dir => Value::Null,
         Place::Copy => json!("copy"),
         Place::Git(Checkout { url, reference, dir }) => json!([url, reference, dir]),
     };
     let mut text = String::new();
-    write_sorted(options, &mut text);
+    write_sorted(fields, &mut text);
     let place = place.to_string();
     let mut contents = Vec::new();
     for input in inputs {
@@ -321,7 +389,7 @@ fn mark(options: &Options, place: &Place, outputs: &Outputs, inputs: &[PathBuf])
             Ok(Sha256::digest(&bytes).to_vec())
         });
         let digest = read.map_err(|error| {
-            Fault::new(format!("{}: {error}", input.display()), "Give a file that can be read.")
+            SettingError::new(format!("{}: {error}", input.display()), "Give a file that can be read.")
         })?;
         contents.extend(digest);
     }
@@ -331,7 +399,7 @@ fn mark(options: &Options, place: &Place, outputs: &Outputs, inputs: &[PathBuf])
 }
 
 /// JSON that is the same in whatever order the fields were given.
-fn write_sorted(fields: &Map<String, Value>, text: &mut String) {
+fn write_sorted(fields: &Fields, text: &mut String) {
     let mut names: Vec<&String> = fields.keys().collect();
     names.sort();
     text.push('{');

@@ -3,7 +3,7 @@
 //! | Module | Its one job |
 //! |---|---|
 //! | [`job`] | one job: its options, where it works, and the mark by which it is known again |
-//! | [`meaning`] | what options mean, told by whoever knows the options of `run` |
+//! | [`launcher`] | what the program that a batch is in does for a run |
 //! | [`supply`] | jobs from a file, or from a stream that is still being written |
 //! | [`journal`] | the results file, which is the journal: who is done, whatever happened meanwhile |
 //! | [`result`] | one line of it |
@@ -22,8 +22,8 @@
 pub mod doing;
 pub mod job;
 pub mod journal;
+pub mod launcher;
 pub mod local;
-pub mod meaning;
 pub mod outputs;
 pub mod perform;
 pub mod place;
@@ -37,6 +37,7 @@ pub mod result;
 pub mod schedule;
 pub mod summary;
 pub mod supply;
+mod travel;
 
 #[cfg(test)]
 mod testing;

@@ -4,11 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use alhena_agent::env::Environment;
-use alhena_agent::{Pool, PoolOptions, Run, RunError, Transport};
-use alhena_model::{Failure, FailureKind, Outcome, Status};
+use alhena_agent::{Pool, PoolOptions, Run, RunError, Transport, Whom};
+use alhena_model::{Failure, FailureKind, Outcome, Prompt, RunOptions, Status};
 
 use crate::job::{Job, Place};
-use crate::meaning::{Agent, Ask, Meaning, Options};
+use crate::launcher::{Launch, Launcher};
 use crate::perform::{Attempt, Perform, Watch, Where};
 use crate::place::{Changes, Places, Workplace};
 
@@ -25,7 +25,7 @@ pub enum Way {
 
 /// Does jobs on this machine.
 pub struct Local {
-    meaning: Arc<dyn Meaning>,
+    launcher: Arc<dyn Launcher>,
     way: Way,
     pool: Option<Pool>,
     /// Goes after the pool: its processes stay where they were started.
@@ -34,14 +34,14 @@ pub struct Local {
 
 impl Local {
     /// For so many jobs at once.
-    pub fn new(meaning: Arc<dyn Meaning>, way: Way, jobs: usize) -> Result<Self, RunError> {
+    pub fn new(launcher: Arc<dyn Launcher>, way: Way, jobs: usize) -> Result<Self, RunError> {
         let pool = match way {
             Way::Cold => None,
             Way::Auto | Way::Warm => Some(Pool::new(PoolOptions::default().processes(jobs))?),
         };
         let places = Places::of(&Environment::of_process());
         places.iter().for_each(Places::sweep);
-        Ok(Self { meaning, way, pool, places })
+        Ok(Self { launcher, way, pool, places })
     }
 
     /// Why jobs that ask for places of their own cannot be done here, if so.
@@ -61,13 +61,13 @@ impl Local {
         self.places.iter().for_each(Places::sweep);
     }
 
-    fn start(&self, ask: Ask) -> Result<Run, RunError> {
-        let Ask { mut request, agent, environment, transport, .. } = ask;
-        request.transport = transport.unwrap_or(Transport::Auto);
+    fn start(&self, launch: Launch, transport: Option<Transport>) -> Result<Run, RunError> {
+        let Launch { mut request, agent, environment, .. } = launch;
         let gemini = match agent {
-            Agent::Other(agent) => return agent.run_in(request, &environment),
-            Agent::Gemini(gemini) => gemini,
+            Whom::Other(agent) => return agent.run_in(request, &environment),
+            Whom::Gemini(gemini) => gemini,
         };
+        request.transport = transport.unwrap_or(Transport::Auto);
         // What several cannot share gets a process of its own, unless that was ruled out; then it is refused.
         let is_warm = || {
             self.way == Way::Warm
@@ -85,7 +85,8 @@ impl Perform for Local {
     fn perform(&self, job: &Job, watch: &Watch) -> Attempt {
         let mut place = match self.place(job, watch) {
             Ok(None) => {
-                let outcome = self.attempt(&job.options, None, None, watch).unwrap_or_else(not_begun);
+                let outcome =
+                    self.attempt(&job.prompt, &job.options, None, None, watch).unwrap_or_else(not_begun);
                 return Attempt::of(job, outcome, Where::Shared);
             }
             Ok(Some(place)) => place,
@@ -95,11 +96,11 @@ impl Perform for Local {
         let source = place.source();
         let attempt = match &job.place {
             // A copy is to its folder what its options are to its request; a checkout is a folder of its own.
-            Place::Copy => self.attempt(&job.options, Some(place.dir()), source, watch),
+            Place::Copy => self.attempt(&job.prompt, &job.options, Some(place.dir()), source, watch),
             Place::Dir | Place::Git(_) => {
                 let mut options = job.options.clone();
-                options.insert("dir".to_owned(), place.dir().to_string_lossy().into());
-                self.attempt(&options, None, source, watch)
+                options.dir = Some(place.dir().to_owned());
+                self.attempt(&job.prompt, &options, None, source, watch)
             }
         };
         let mut outcome = attempt.unwrap_or_else(not_begun);
@@ -144,15 +145,16 @@ impl Local {
 
     fn attempt(
         &self,
-        options: &Options,
-        place: Option<&Path>,
+        prompt: &Prompt,
+        options: &RunOptions,
+        copy: Option<&Path>,
         source: Option<&Path>,
         watch: &Watch,
     ) -> Result<Arc<Outcome>, RunError> {
-        let mut ask = self.meaning.ask(options, place)?;
-        ask.request.usage_dir = source.map(Path::to_owned);
-        let after = ask.after.take();
-        let mut run = self.start(ask)?;
+        let mut launch = self.launcher.launch(prompt, options, copy)?;
+        launch.request.usage_dir = source.map(Path::to_owned);
+        let after = launch.after.take();
+        let mut run = self.start(launch, options.transport)?;
         watch.holds(run.stopper());
         while let Some(event) = run.next_blocking() {
             watch.saw(&event);

@@ -5,6 +5,7 @@
 use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
 
+use alhena_model::SettingError;
 use alhena_sys::files;
 use alhena_wire::display::{escaped_len, is_unsafe};
 use data_encoding::BASE64;
@@ -12,7 +13,6 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::meaning::Fault;
 use crate::place::{LARGEST, LeftOut, NEITHER, is_repository};
 
 /// More patterns, or longer ones, are a mistake.
@@ -62,8 +62,8 @@ pub struct Gathered {
 
 impl Outputs {
     /// Those that a job names: one pattern, or a list.
-    pub fn of(said: Value) -> Result<Self, Fault> {
-        let wrong = || Fault::new("outputs: a list of paths is needed", HINT);
+    pub fn of(said: Value) -> Result<Self, SettingError> {
+        let wrong = || SettingError::new("outputs: a list of paths is needed", HINT);
         match said {
             Value::String(pattern) => Self::new(vec![pattern]),
             Value::Array(patterns) => {
@@ -78,9 +78,9 @@ impl Outputs {
     }
 
     /// These patterns, if all of them stay below the directory.
-    pub fn new(patterns: Vec<String>) -> Result<Self, Fault> {
+    pub fn new(patterns: Vec<String>) -> Result<Self, SettingError> {
         if patterns.len() > MOST_PATTERNS {
-            return Err(Fault::new(format!("outputs: there are more than {MOST_PATTERNS}"), HINT));
+            return Err(SettingError::new(format!("outputs: there are more than {MOST_PATTERNS}"), HINT));
         }
         let plain = patterns.iter().map(|pattern| plain(pattern)).collect::<Result<_, _>>()?;
         let outputs = Self(plain);
@@ -98,23 +98,23 @@ impl Outputs {
         self.0.is_empty()
     }
 
-    fn matcher(&self) -> Result<GlobSet, Fault> {
+    fn matcher(&self) -> Result<GlobSet, SettingError> {
         let mut set = GlobSetBuilder::new();
         for pattern in &self.0 {
             let plain = without_braces(pattern);
             let glob = GlobBuilder::new(&plain).literal_separator(true).backslash_escape(false).build();
             let wrong = |error: globset::Error| {
-                Fault::new(format!("outputs: {pattern:?} is no pattern: {}", error.kind()), HINT)
+                SettingError::new(format!("outputs: {pattern:?} is no pattern: {}", error.kind()), HINT)
             };
             set.add(glob.map_err(wrong)?);
         }
-        set.build().map_err(|error| Fault::new(format!("outputs: {error}"), HINT))
+        set.build().map_err(|error| SettingError::new(format!("outputs: {error}"), HINT))
     }
 
     /// Takes them from a directory in which nobody works any more. Links are not followed: they may lead anywhere. What was there and
     /// is neither a file nor a directory nor a link may have been taken out before.
     pub fn gather(&self, dir: &Path, taken_out: &[PathBuf]) -> io::Result<Gathered> {
-        let matcher = self.matcher().map_err(|fault| io::Error::other(fault.message))?;
+        let matcher = self.matcher().map_err(|fault| io::Error::other(fault.to_string()))?;
         let mut gathering = Gathering {
             patterns: &self.0,
             matcher,
@@ -140,8 +140,8 @@ impl Outputs {
 }
 
 /// A pattern without what means nothing; none that leads out of the directory.
-fn plain(pattern: &str) -> Result<String, Fault> {
-    let wrong = || Fault::new(format!("outputs: {pattern:?} is no path below its directory"), HINT);
+fn plain(pattern: &str) -> Result<String, SettingError> {
+    let wrong = || SettingError::new(format!("outputs: {pattern:?} is no path below its directory"), HINT);
     let mut plain = PathBuf::new();
     for part in Path::new(pattern).components() {
         match part {
@@ -153,7 +153,7 @@ fn plain(pattern: &str) -> Result<String, Fault> {
     let plain = plain.to_str().filter(|plain| !plain.is_empty() && !plain.contains('\0'));
     match plain {
         Some(plain) if plain.len() > LONGEST_PATTERN => {
-            Err(Fault::new(format!("outputs: a pattern is longer than {LONGEST_PATTERN} bytes"), HINT))
+            Err(SettingError::new(format!("outputs: a pattern is longer than {LONGEST_PATTERN} bytes"), HINT))
         }
         Some(plain) => Ok(plain.to_owned()),
         None => Err(wrong()),

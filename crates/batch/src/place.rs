@@ -111,8 +111,8 @@ impl Places {
         match &job.place {
             Place::Dir => Ok(None),
             Place::Copy => {
-                let source = job.options.get("dir").and_then(|dir| dir.as_str()).unwrap_or(".");
-                self.copy(git, Path::new(source), watch).map(Some)
+                let source = job.options.dir.as_deref().unwrap_or(Path::new("."));
+                self.copy(git, source, watch).map(Some)
             }
             Place::Git(checkout) => self.check_out(git, checkout, watch).map(Some),
         }

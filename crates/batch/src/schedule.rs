@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-use alhena_model::{Failure, FailureKind, Outcome, Status, Timestamp};
+use alhena_model::{Outcome, Status, Timestamp};
 
 pub use self::ending::{Changed, Ended, Why};
 use self::pace::Pace;
@@ -252,8 +252,7 @@ impl Batch {
         match self.supply.job(number) {
             Ok(job) => self.perform.clone().begin(job, attempt, watch, over),
             Err(fault) => {
-                let failure = Failure::new(FailureKind::Input, fault.message).with_hint(fault.hint);
-                let result = JobResult::new(id, mark, Arc::new(Outcome::not_begun(failure)));
+                let result = JobResult::new(id, mark, Arc::new(Outcome::not_begun(fault.into())));
                 over.done(Attempt { result, place: Where::Shared });
             }
         }

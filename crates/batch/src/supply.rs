@@ -15,6 +15,7 @@ use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use alhena_model::SettingError;
 use alhena_sys::files;
 
 pub use self::records::{Format, value_of_text};
@@ -23,35 +24,39 @@ pub use self::stream::Came;
 use self::stream::JobStream;
 pub(crate) use self::stream::id_of_no_job;
 pub use self::template::Template;
-use crate::job::{Common, Job, Lane, Mark, Place};
-use crate::meaning::{Fault, Meaning, Options};
+use crate::job::{Common, Fields, Job, Lane, Mark, Place};
+use crate::launcher::Launcher;
 
 /// What all jobs of a batch have in common.
 pub struct Setting {
     /// How they are written.
     pub format: Format,
     /// Options where a job says nothing.
-    pub defaults: Options,
+    pub defaults: Fields,
     /// What prompts are made by.
     pub template: Option<Template>,
-    /// Who knows the options.
-    pub meaning: Arc<dyn Meaning>,
+    /// Checks the options.
+    pub launcher: Arc<dyn Launcher>,
+    /// Whether workers on other machines run the jobs.
+    pub travels: bool,
 }
 
 impl Setting {
     fn common(&self) -> Common<'_> {
-        Common { defaults: &self.defaults, template: self.template.as_ref(), meaning: self.meaning.as_ref() }
+        Common {
+            defaults: &self.defaults,
+            template: self.template.as_ref(),
+            launcher: self.launcher.as_ref(),
+            travels: self.travels,
+        }
     }
 
-    fn parser(&self, first: Option<&[u8]>) -> Result<Parser, Vec<Fault>> {
+    fn parser(&self, first: Option<&[u8]>) -> Result<Parser, Vec<SettingError>> {
         match self.format {
             Format::Lines => Ok(Parser::of_lines()),
-            Format::Table(separator) => Parser::of_table(
-                separator,
-                first.unwrap_or_default(),
-                self.meaning.as_ref(),
-                self.template.as_ref(),
-            ),
+            Format::Table(separator) => {
+                Parser::of_table(separator, first.unwrap_or_default(), self.template.as_ref())
+            }
         }
     }
 }
@@ -62,7 +67,7 @@ pub struct Complaint {
     /// The line on which the job begins.
     pub line: u64,
     /// What is wrong.
-    pub fault: Fault,
+    pub fault: SettingError,
 }
 
 /// Why there are no jobs.
@@ -147,7 +152,7 @@ impl Supply {
         let mut lanes = Lanes::default();
         while let Some(record) = records.next().map_err(Unusable::Io)? {
             let line = record.line;
-            let said = parser.parse(&record.bytes, setting.meaning.as_ref()).map_err(|fault| vec![fault]);
+            let said = parser.parse(&record.bytes).map_err(|fault| vec![fault]);
             let id = said.as_ref().ok().and_then(|said| crate::job::id_of(said, line));
             let other = id.as_deref().and_then(|id| {
                 let known = ids.get(id).and_then(|other| entries.get(*other)).map(|other| other.line);
@@ -267,8 +272,9 @@ impl Supply {
     }
 
     /// The job itself.
-    pub fn job(&self, number: usize) -> Result<Job, Fault> {
-        let changed = |what: &str| Fault::new(what.to_owned(), "Leave the jobs alone while the batch runs.");
+    pub fn job(&self, number: usize) -> Result<Job, SettingError> {
+        let changed =
+            |what: &str| SettingError::new(what.to_owned(), "Leave the jobs alone while the batch runs.");
         let entry = self.entries.get(number).ok_or_else(|| changed("there is no such job"))?;
         match &self.source {
             Source::Stream { kept, .. } => {
@@ -276,10 +282,10 @@ impl Supply {
             }
             Source::File { file, parser, setting } => {
                 let mut bytes = vec![0; entry.length];
-                let meaning = setting.meaning.as_ref();
-                let read = files::read_exact_at(file, &mut bytes, entry.offset)
-                    .map_err(|error| Fault::new(format!("the job cannot be read any more: {error}"), ""));
-                let said = read.and_then(|()| parser.parse(&bytes, meaning));
+                let read = files::read_exact_at(file, &mut bytes, entry.offset).map_err(|error| {
+                    SettingError::new(format!("the job cannot be read any more: {error}"), "")
+                });
+                let said = read.and_then(|()| parser.parse(&bytes));
                 let job = said.and_then(|said| {
                     Job::read(entry.line, said, &setting.common()).map_err(|mut faults| {
                         faults.pop().unwrap_or_else(|| changed("the job cannot be read any more"))
@@ -308,8 +314,8 @@ impl fmt::Debug for Supply {
     }
 }
 
-fn twice(id: &str, line: u64) -> Fault {
-    Fault::new(format!("id {id:?} is that of line {line}, too"), "Give every job an id of its own.")
+fn twice(id: &str, line: u64) -> SettingError {
+    SettingError::new(format!("id {id:?} is that of line {line}, too"), "Give every job an id of its own.")
 }
 
 #[cfg(test)]

@@ -1,58 +1,28 @@
-//! For tests: somebody who knows a few options, and jobs that need no agent.
+//! For tests: jobs that need no agent.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use alhena_agent::RunError;
-use alhena_model::{Failure, FailureKind, Outcome, Status};
+use alhena_model::{Failure, FailureKind, Outcome, Prompt, RunOptions, Status};
 use parking_lot::Mutex;
-use serde_json::Value;
 
 use crate::job::Job;
-use crate::meaning::{Ask, Checked, Fault, Meaning, Options};
+use crate::launcher::{Launch, Launcher};
 use crate::perform::{Attempt, Perform, Watch, Where};
 
-/// Knows `prompt`, `prompt_file`, `dir`, `approval`, `trust` and `no_config`.
-pub struct Few;
+/// Starts nothing, and takes options as they are given.
+pub struct NoLauncher;
 
-const NAMES: &[&str] = &["prompt", "prompt_file", "dir", "approval", "trust", "no_config"];
-
-impl Meaning for Few {
-    fn is_option(&self, name: &str) -> bool {
-        NAMES.contains(&name)
+impl Launcher for NoLauncher {
+    fn check(&self, _: &Prompt, options: &RunOptions) -> Result<RunOptions, RunError> {
+        Ok(options.clone())
     }
 
-    fn value_of_text(&self, name: &str, text: &str) -> Value {
-        match (name, text) {
-            ("trust", "true") => Value::Bool(true),
-            _ => Value::String(text.to_owned()),
-        }
-    }
-
-    fn check(&self, options: &Options) -> Result<Checked, Vec<Fault>> {
-        let text = |name: &str| options.get(name).and_then(Value::as_str);
-        let mut faults: Vec<Fault> = options
-            .keys()
-            .filter(|name| !self.is_option(name))
-            .map(|name| Fault::new(format!("there is no option {name}"), ""))
-            .collect();
-        if text("prompt").is_none() && text("prompt_file").is_none() {
-            faults.push(Fault::new("there is no prompt", ""));
-        }
-        match faults.is_empty() {
-            true => Ok(Checked {
-                dir: PathBuf::from(text("dir").unwrap_or("/here")),
-                writes: text("approval") == Some("yolo"),
-                inputs: text("prompt_file").map(PathBuf::from).into_iter().collect(),
-            }),
-            false => Err(faults),
-        }
-    }
-
-    fn ask(&self, _: &Options, _: Option<&Path>) -> Result<Ask, RunError> {
+    fn launch(&self, _: &Prompt, _: &RunOptions, _: Option<&Path>) -> Result<Launch, RunError> {
         Err(RunError::Usage { message: "nothing is run here".to_owned(), hint: String::new() })
     }
 }

@@ -8,8 +8,7 @@ mod command_error;
 mod commands;
 mod config;
 mod echo;
-#[cfg(feature = "nats")]
-mod far;
+mod launcher;
 mod listener;
 mod mock_home;
 mod nats;

@@ -8,7 +8,6 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::extract::{Json, aside, json};
-use crate::policy::mode_name;
 use crate::problem::Problem;
 use crate::state::{Knows, Shared};
 use crate::token::Access;
@@ -40,8 +39,8 @@ pub async fn me(State(app): State<Shared>, Extension(access): Extension<Access>)
     Json(Me {
         access,
         root: policy.root.as_ref().map(|root| root.display().to_string()),
-        max_approval: mode_name(policy.max_approval).to_owned(),
-        approvals: policy.modes().map(str::to_owned).collect(),
+        max_approval: policy.max_approval.to_string(),
+        approvals: policy.modes().map(|mode| mode.to_string()).collect(),
         allow_programs: policy.allow_programs,
         allow_env: policy.allow_env.clone(),
     })

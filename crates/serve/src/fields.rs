@@ -4,22 +4,16 @@
 
 use std::collections::HashMap;
 
-use alhena_batch::meaning::Meaning;
-use alhena_model::{Event, EventKind, Failure, Outcome, Source};
+use alhena_model::{Event, EventKind, Failure, Outcome, Setting, Source};
 
 /// Renames options in what is said of one run or turn.
-pub struct InFields<'a> {
-    meaning: &'a dyn Meaning,
+#[derive(Default)]
+pub struct InFields {
     /// What was said in an event and is said again in the outcome.
     renamed: HashMap<String, String>,
 }
 
-impl<'a> InFields<'a> {
-    /// By the names that this one knows.
-    pub fn new(meaning: &'a dyn Meaning) -> Self {
-        Self { meaning, renamed: HashMap::new() }
-    }
-
+impl InFields {
     /// An event on its way to the log.
     pub fn event(&mut self, event: &mut Event) {
         if event.source != Source::Derived {
@@ -28,7 +22,7 @@ impl<'a> InFields<'a> {
         if let EventKind::Warning { message } | EventKind::Error { message } = &mut event.kind
             && message.contains("--")
         {
-            let renamed = self.meaning.in_names(message);
+            let renamed = Setting::in_fields(message);
             self.renamed.insert(std::mem::replace(message, renamed.clone()), renamed);
         }
     }
@@ -45,52 +39,25 @@ impl<'a> InFields<'a> {
 
     /// Why something failed.
     pub fn failure(&self, failure: &mut Failure) {
-        failure.message = self.meaning.in_names(&failure.message);
-        failure.hint = self.meaning.in_names(&failure.hint);
+        failure.message = Setting::in_fields(&failure.message);
+        failure.hint = Setting::in_fields(&failure.hint);
     }
 
     /// What else people should know, all of it ours.
     pub fn warnings(&self, warnings: Vec<String>) -> Vec<String> {
-        warnings.iter().map(|warning| self.meaning.in_names(warning)).collect()
+        warnings.iter().map(|warning| Setting::in_fields(warning)).collect()
     }
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::unimplemented)]
+#[allow(clippy::unwrap_used)]
 mod tests {
-    use std::path::Path;
-
-    use alhena_batch::meaning::{Ask, Checked, Fault, Options};
     use alhena_model::Timestamp;
     use serde_json::Value;
 
     use super::*;
 
-    struct Names;
-
-    impl Meaning for Names {
-        fn is_option(&self, _: &str) -> bool {
-            true
-        }
-
-        fn value_of_text(&self, _: &str, text: &str) -> Value {
-            text.into()
-        }
-
-        fn in_names(&self, text: &str) -> String {
-            text.replace("--trust", "trust")
-        }
-
-        fn check(&self, _: &Options) -> Result<Checked, Vec<Fault>> {
-            Ok(Checked::default())
-        }
-
-        fn ask(&self, _: &Options, _: Option<&Path>) -> Result<Ask, alhena_agent::RunError> {
-            unimplemented!("nothing is run")
-        }
-    }
-
-    fn told(fields: &mut InFields<'_>, source: Source, kind: EventKind) -> Value {
+    fn told(fields: &mut InFields, source: Source, kind: EventKind) -> Value {
         let mut event = Event { seq: 0, at: Timestamp::now(), source, kind };
         fields.event(&mut event);
         serde_json::to_value(event).unwrap()
@@ -98,7 +65,7 @@ mod tests {
 
     #[test]
     fn only_what_alhena_itself_says_is_renamed_in_events_and_in_the_outcome() {
-        let mut fields = InFields::new(&Names);
+        let mut fields = InFields::default();
         let warning = |text: &str| EventKind::Warning { message: text.to_owned() };
         let ours = told(&mut fields, Source::Derived, warning("ours: --trust"));
         assert_eq!(ours.get("message").unwrap(), "ours: trust");

@@ -5,7 +5,7 @@
 //! | `listen` | connections: taken, bounded in number and time, ended |
 //! | `gate` | who gets in: `Host`, `Origin`, token, what a read-only token may |
 //! | `token` | the tokens, in private files |
-//! | `policy` | what a request may ask for: one table of all options |
+//! | `policy` | what a request may ask for, and the problems that say what not |
 //! | `routes` | the one table of routes |
 //! | `tasks` | runs and conversations, and their store |
 //! | `log`, `stream` | events on disk, and their way to readers |
@@ -14,8 +14,8 @@
 //! | `problem`, `extract` | what is wrong, and what comes with a request |
 //! | `fields` | what Alhena says to people, with the names of fields |
 //!
-//! What the options of a run mean it is told by whoever knows them ([`alhena_batch::meaning::Meaning`]), and what only the binary
-//! knows by [`Knows`].
+//! What only the binary can do is behind two traits: [`Launcher`](alhena_batch::launcher::Launcher) prepares runs, and [`Knows`]
+//! tells of the machine.
 
 mod about;
 mod batches;
@@ -29,7 +29,7 @@ mod now;
 #[cfg(feature = "openapi")]
 pub mod openapi;
 mod page;
-pub mod policy;
+mod policy;
 mod problem;
 mod routes;
 mod server;

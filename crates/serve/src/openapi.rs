@@ -7,6 +7,8 @@ mod described;
 mod responses;
 mod tasks;
 
+use alhena_model::options::{Choice, Setting};
+use alhena_model::policy::MODES;
 use serde_json::{Map, Value, json};
 use utoipa::OpenApi;
 use utoipa::openapi::schema::ArrayBuilder;
@@ -18,7 +20,7 @@ pub use self::described::{
 pub use self::responses::{
     Changing, ChangingTerminal, Finding, FindingTerminal, NotYet, Reading, Starting, TooMany, Unavailable,
 };
-use crate::policy::{MODES, Rule, TABLE, mode_name};
+use crate::policy::NOT_IN_CONVERSATIONS;
 
 #[derive(OpenApi)]
 #[openapi(
@@ -79,8 +81,8 @@ pub fn document(options: &Map<String, Value>) -> Value {
     add::<alhena_model::Failure>("Failure", &mut schemas);
     add::<alhena_model::Message<'static>>("Message", &mut schemas);
     schemas.insert("RunOptions".to_owned(), object(options, |_| true));
-    let not_here = crate::policy::NOT_IN_CONVERSATIONS;
-    schemas.insert("ConversationOptions".to_owned(), object(options, |name| !not_here.contains(&name)));
+    let not_here = |name: &str| NOT_IN_CONVERSATIONS.iter().any(|setting| setting.name() == name);
+    schemas.insert("ConversationOptions".to_owned(), object(options, |name| !not_here(name)));
     if let Some(known) = document.pointer_mut("/components/schemas").and_then(Value::as_object_mut) {
         known.extend(schemas);
         known.sort_keys();
@@ -153,8 +155,8 @@ fn open_streams(value: &mut Value) {
 
 /// An object of options: those that may be given over HTTP. A run needs `prompt` or `prompt_file`, which generators cannot say.
 fn object(options: &Map<String, Value>, wanted: impl Fn(&str) -> bool) -> Value {
-    let given =
-        |name: &str| TABLE.iter().any(|(known, rule)| *known == name && !matches!(rule, Rule::Never(_)));
+    // The policy of a server never admits that one.
+    let given = |name: &str| name != Setting::Record.name();
     let mut properties: Map<String, Value> = options
         .iter()
         .filter(|(name, _)| given(name) && wanted(name))
@@ -162,7 +164,7 @@ fn object(options: &Map<String, Value>, wanted: impl Fn(&str) -> bool) -> Value 
         .collect();
     if let Some(approval) = properties.get_mut("approval").and_then(Value::as_object_mut) {
         // Other hosts' names are taken, too, and are the same to a generator.
-        approval.insert("enum".to_owned(), json!(MODES.map(mode_name)));
+        approval.insert("enum".to_owned(), json!(MODES.map(Choice::name)));
     }
     properties.values_mut().for_each(or_null);
     json!({

@@ -5,8 +5,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
 use alhena_agent::RunError;
-use alhena_batch::meaning::Fault;
-use alhena_model::{FailureKind, Hint};
+use alhena_model::{FailureKind, Hint, SettingError};
 use alhena_session::FindError;
 use alhena_terminal::{TerminalError, TerminalErrorKind};
 
@@ -118,17 +117,14 @@ impl Problem {
     }
 
     /// What is wrong with options.
-    pub fn faults(mut faults: Vec<Fault>) -> Self {
-        match faults.len() {
-            0 => Self::input("the options make no sense"),
-            1 => {
-                let Fault { message, hint } = faults.remove(0);
-                Self::input(message).hint(hint)
-            }
-            count => {
-                let all = faults.into_iter().map(|Fault { message, hint }| Wrong { message, hint });
-                let mut problem = Self::input(format!("{count} options are wrong"));
-                problem.0.errors = all.collect();
+    pub fn settings(errors: Vec<SettingError>) -> Self {
+        match errors.as_slice() {
+            [error] => error.clone().into(),
+            _ => {
+                let wrong =
+                    |error: &SettingError| Wrong { message: error.to_string(), hint: error.fix.clone() };
+                let mut problem = Self::input(format!("{} options are wrong", errors.len()));
+                problem.0.errors = errors.iter().map(wrong).collect();
                 problem
             }
         }
@@ -155,6 +151,12 @@ impl IntoResponse for Problem {
 /// The name of a failure kind, as in an outcome.
 pub fn kind_name(kind: FailureKind) -> String {
     serde_json::to_value(kind).ok().and_then(|kind| kind.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
+impl From<SettingError> for Problem {
+    fn from(error: SettingError) -> Self {
+        Self::input(error.to_string()).hint(error.fix)
+    }
 }
 
 impl From<RunError> for Problem {

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use alhena_agent::env::Environment;
-use alhena_batch::meaning::Meaning;
-use alhena_model::Timestamp;
+use alhena_batch::launcher::Launcher;
+use alhena_model::{Policy, Timestamp};
 use alhena_sys::{files, locks, processes};
 use parking_lot::Mutex;
 use tokio::net::TcpListener;
@@ -21,7 +21,7 @@ use crate::extract::aside;
 use crate::listen;
 use crate::news::News;
 use crate::now::Now;
-use crate::policy::Policy;
+use crate::policy;
 use crate::routes::router;
 use crate::state::{App, Knows, OnExit, Settings, Shared};
 use crate::tasks::{self, Keeping, TaskKind, TaskStore};
@@ -83,7 +83,7 @@ impl Server {
     /// Listens, and finds what was kept. Nothing is answered before [`Server::run`].
     pub fn open(
         settings: Settings,
-        meaning: Arc<dyn Meaning>,
+        launcher: Arc<dyn Launcher>,
         knows: Arc<dyn Knows>,
         environment: Environment,
     ) -> Result<Self, ServeError> {
@@ -93,10 +93,12 @@ impl Server {
         let lock = lock.ok_or_else(|| ServeError::InUse(settings.state.clone()))?;
         let tokens = Tokens::open(&settings.state).map_err(broken)?;
         let root = |error| ServeError::Root(settings.root.clone().unwrap_or_default(), error);
-        let mut policy = Policy::new(settings.root.as_deref()).map_err(root)?;
-        policy.max_approval = settings.max_approval;
-        policy.allow_env.clone_from(&settings.allow_env);
-        policy.allow_programs = settings.allow_programs;
+        let policy = Policy {
+            max_approval: settings.max_approval,
+            allow_env: settings.allow_env.clone(),
+            allow_programs: settings.allow_programs,
+            ..policy::below(settings.root.as_deref()).map_err(root)?
+        };
         let tls = settings.tls.as_ref().map(listen::acceptor).transpose().map_err(ServeError::Tls)?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
@@ -120,7 +122,7 @@ impl Server {
             tokens,
             now: Now::default(),
             news,
-            meaning,
+            launcher,
             knows,
             environment,
             terminals: Mutex::default(),

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use alhena_agent::Approval;
 use alhena_agent::env::Environment;
-use alhena_batch::meaning::Meaning;
+use alhena_batch::launcher::Launcher;
+use alhena_model::Policy;
 use alhena_terminal::Terminals;
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -15,7 +16,6 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::news::News;
 use crate::now::Now;
-use crate::policy::Policy;
 use crate::problem::Problem;
 use crate::tasks::{TaskEntry, TaskStore};
 use crate::token::Tokens;
@@ -93,7 +93,7 @@ pub struct App {
     pub tasks: TaskStore,
     pub now: Now,
     pub news: Arc<News>,
-    pub meaning: Arc<dyn Meaning>,
+    pub launcher: Arc<dyn Launcher>,
     pub knows: Arc<dyn Knows>,
     pub environment: Environment,
     /// Once somebody asked for them.

@@ -19,12 +19,12 @@ mod store;
 mod view;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use alhena_agent::{Canceller, Permission, RunError, Stopper};
-use alhena_batch::meaning::{After, Ask, Options};
-use alhena_model::{Failure, Outcome, PermissionRequest, Status, Timestamp};
+use alhena_batch::launcher::{After, Launch};
+use alhena_model::{Failure, Outcome, PermissionRequest, Prompt, RunOptions, Status, Timestamp};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 pub use self::conversation::close;
 pub use self::entry::TaskEntry;
@@ -34,7 +34,7 @@ pub use self::view::ConversationView;
 pub use self::view::{
     ConversationList, PermissionList, RunList, RunState, RunView, TaskView, TaskWithOutcome,
 };
-use crate::policy::Beginning;
+use crate::policy;
 use crate::state::App;
 
 const OUTCOME: &str = "outcome.json";
@@ -59,14 +59,6 @@ impl TaskKind {
         match self {
             Self::Run => "run",
             Self::Conversation => "conversation",
-        }
-    }
-
-    /// Returns the rules by which the options of a request are judged.
-    fn beginning(self) -> Beginning {
-        match self {
-            Self::Run => Beginning::Run,
-            Self::Conversation => Beginning::Conversation,
         }
     }
 }
@@ -134,17 +126,19 @@ pub struct Task {
 }
 
 impl Task {
-    /// Returns the task that a request with these options starts.
-    pub fn new(kind: TaskKind, id: &str, options: &Options) -> Self {
-        let text = |name: &str| options.get(name).and_then(Value::as_str).map(str::to_owned);
-        let prompt = || text("prompt").or_else(|| text("prompt_file")).unwrap_or_default();
+    /// Returns the task that a request with this prompt and these options starts.
+    pub fn new(kind: TaskKind, id: &str, prompt: &Prompt, options: &RunOptions) -> Self {
+        let title = match prompt {
+            Prompt::Text(text) => beginning(text, LONGEST_PROMPT),
+            Prompt::File(file) => beginning(&file.to_string_lossy(), LONGEST_PROMPT),
+        };
         Self {
             id: id.to_owned(),
             state: TaskState::Starting,
-            title: (kind == TaskKind::Run).then(|| beginning(&prompt(), LONGEST_PROMPT)),
-            dir: text("dir").unwrap_or_default(),
-            model: text("model"),
-            approval: text("approval"),
+            title: Some(title).filter(|_| kind == TaskKind::Run),
+            dir: options.dir.as_deref().unwrap_or(Path::new("")).display().to_string(),
+            model: options.model.clone(),
+            approval: options.approval.map(|approval| approval.to_string()),
             created_at: Timestamp::now(),
             started_at: None,
             ended_at: None,
@@ -221,12 +215,11 @@ impl Control {
     }
 }
 
-/// Returns what the options ask for, within the policy.
-fn ask(app: &App, options: &Options) -> Result<Ask, Box<Failure>> {
-    let mut ask = app.meaning.ask(options, None).map_err(boxed)?;
-    app.policy.lower(&mut ask.request, options);
-    app.policy.check(&ask.request)?;
-    Ok(ask)
+/// Prepares what the options ask for, within the policy.
+fn launch(app: &App, prompt: &Prompt, options: &RunOptions) -> Result<Launch, Box<Failure>> {
+    let mut launch = app.launcher.launch(prompt, options, None).map_err(boxed)?;
+    policy::limit(&app.policy, options, &mut launch.request)?;
+    Ok(launch)
 }
 
 fn boxed(error: RunError) -> Box<Failure> {

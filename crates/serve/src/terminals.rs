@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::extract::{Given, Json, Named, aside, json};
+use crate::policy;
 use crate::problem::Problem;
 use crate::state::{App, Shared};
 
@@ -89,10 +90,10 @@ pub fn all(app: &App) -> Result<Vec<Listed>, Problem> {
 /// meanwhile, so that it is checked again right before anything is typed.
 fn reachable(app: &App, name: &str) -> Result<Terminal, Problem> {
     let terminal = opened(app)?.find(name)?;
-    if !app.policy.may_use(&terminal.record()?.dir) {
+    if !policy::may_use(&app.policy, &terminal.record()?.dir) {
         return Err(Problem::forbidden(format!("the terminal {name:?} works outside of the server's root")));
     }
-    app.policy.mode(crate::policy::mode_name(terminal.approval()?))?;
+    policy::allowed(&app.policy, terminal.approval()?)?;
     Ok(terminal.at_most(app.policy.max_approval))
 }
 

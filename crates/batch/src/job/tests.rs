@@ -2,9 +2,9 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::supply::Template;
-use crate::testing::Few;
+use crate::testing::NoLauncher;
 
-fn object(value: Value) -> Options {
+fn object(value: Value) -> Fields {
     let Value::Object(fields) = value else { panic!("{value}") };
     fields
 }
@@ -12,9 +12,10 @@ fn object(value: Value) -> Options {
 fn read_with(defaults: Value, template: Option<&str>, said: Value) -> Result<(Job, Lane), Vec<String>> {
     let template = template.map(|text| Template::parse(text).unwrap());
     let defaults = object(defaults);
-    let common = Common { defaults: &defaults, template: template.as_ref(), meaning: &Few };
+    let common =
+        Common { defaults: &defaults, template: template.as_ref(), launcher: &NoLauncher, travels: false };
     Job::read(7, object(said), &common)
-        .map_err(|faults| faults.into_iter().map(|fault| fault.message).collect())
+        .map_err(|faults| faults.into_iter().map(|fault| fault.to_string()).collect())
 }
 
 fn read(said: Value) -> Result<(Job, Lane), Vec<String>> {
@@ -33,7 +34,7 @@ fn a_job_has_an_id_options_and_a_place() {
     assert_eq!((job.place, lane), (Place::Copy, Lane::Free));
     let (job, _) = read(json!({"prompt": "a", "git": {"url": "/r.git"}, "dir": "sub/dir"})).unwrap();
     let checkout = Checkout { url: "/r.git".into(), reference: "HEAD".into(), dir: "sub/dir".into() };
-    assert_eq!((job.place, job.options.get("dir")), (Place::Git(checkout), None));
+    assert_eq!((job.place, job.options.dir), (Place::Git(checkout), None));
 }
 
 #[test]
@@ -45,7 +46,6 @@ fn all_that_is_wrong_with_a_job_is_told() {
             "id is neither a text nor a whole number",
             "copy: true or false is needed",
             "there is no option promt",
-            "there is no prompt"
         ]
     );
     for (id, why) in [(json!(""), "id is empty"), (json!("a\nb"), "id has a control character in it")] {
@@ -90,25 +90,27 @@ fn outputs_belong_to_a_place_of_its_own_and_make_another_job() {
 fn a_job_wins_over_the_defaults_and_null_takes_one_away() {
     let defaults = || json!({"trust": true, "approval": "yolo", "prompt": "default", "copy": true});
     let (job, _) = read_with(defaults(), None, json!({"approval": "plan", "copy": false})).unwrap();
-    assert_eq!(Value::Object(job.options), json!({"trust": true, "approval": "plan", "prompt": "default"}));
+    assert_eq!(job.prompt, "default".into());
+    assert_eq!(serde_json::to_value(job.options).unwrap(), json!({"trust": true, "approval": "plan"}));
     assert_eq!(job.place, Place::Dir);
     let (job, _) =
         read_with(defaults(), None, json!({"trust": null, "prompt_file": "/etc/hostname"})).unwrap();
-    assert_eq!(Value::Object(job.options), json!({"approval": "yolo", "prompt_file": "/etc/hostname"}));
+    assert_eq!(job.prompt, Prompt::File("/etc/hostname".into()));
+    assert_eq!(serde_json::to_value(job.options).unwrap(), json!({"approval": "yolo"}));
 }
 
 #[test]
 fn a_job_is_known_again_whatever_the_order_and_another_is_not() {
     let mark = |said| read(said).unwrap().0.mark;
-    let one = mark(json!({"prompt": "a", "dir": "/x", "trust": {"b": 1, "a": 2}}));
-    assert_eq!(mark(json!({"trust": {"a": 2, "b": 1}, "dir": "/x", "prompt": "a"})), one);
-    assert_eq!(mark(json!({"id": "other", "prompt": "a", "dir": "/x", "trust": {"a": 2, "b": 1}})), one);
+    let one = mark(json!({"prompt": "a", "dir": "/x", "schema": {"b": 1, "a": 2}}));
+    assert_eq!(mark(json!({"schema": {"a": 2, "b": 1}, "dir": "/x", "prompt": "a"})), one);
+    assert_eq!(mark(json!({"id": "other", "prompt": "a", "dir": "/x", "schema": {"a": 2, "b": 1}})), one);
     for other in [
-        json!({"prompt": "b", "dir": "/x", "trust": {"a": 2, "b": 1}}),
-        json!({"prompt": "a", "dir": "/y", "trust": {"a": 2, "b": 1}}),
-        json!({"prompt": "a", "dir": "/x", "trust": {"a": 2, "b": 1}, "copy": true}),
-        json!({"prompt": "a", "trust": {"a": 2, "b": 1}, "git": {"url": "u"}}),
-        json!({"prompt": "a", "dir": "/x", "trust": {"a": 2, "b": 1}, "copy": true, "outputs": "x"}),
+        json!({"prompt": "b", "dir": "/x", "schema": {"a": 2, "b": 1}}),
+        json!({"prompt": "a", "dir": "/y", "schema": {"a": 2, "b": 1}}),
+        json!({"prompt": "a", "dir": "/x", "schema": {"a": 2, "b": 1}, "copy": true}),
+        json!({"prompt": "a", "schema": {"a": 2, "b": 1}, "git": {"url": "u"}}),
+        json!({"prompt": "a", "dir": "/x", "schema": {"a": 2, "b": 1}, "copy": true, "outputs": "x"}),
     ] {
         assert_ne!(mark(other.clone()), one, "{other}");
     }
@@ -123,17 +125,22 @@ fn a_job_is_known_again_whatever_the_order_and_another_is_not() {
     assert!(read(json!({"prompt_file": file})).unwrap_err()[0].contains("No such file"));
 }
 
+/// Journals have it: another way to compute it would do all jobs of a batch again.
+#[test]
+fn the_mark_is_of_what_is_written_whatever_it_means() {
+    let written = json!({"trust": true, "prompt": "a", "dir": "/x", "timeout": 90, "max_turns": 3, "copy": true, "outputs": "out"});
+    assert_eq!(read(written).unwrap().0.mark.to_string(), "0e951fc3499f8b3821019873d635ffaf");
+}
+
 #[test]
 fn a_template_makes_the_prompt_of_what_the_job_says() {
-    let filled = |template, said| {
-        read_with(json!({}), Some(template), said).map(|(job, _)| job.options.get("prompt").unwrap().clone())
-    };
+    let filled = |template, said| read_with(json!({}), Some(template), said).map(|(job, _)| job.prompt);
     assert_eq!(
         filled("Review {file} in {dir}.", json!({"file": "a.rs", "dir": "/x"})).unwrap(),
-        "Review a.rs in /x."
+        "Review a.rs in /x.".into()
     );
-    assert_eq!(filled("{n}: {{{prompt}}}", json!({"n": 3, "prompt": "hi"})).unwrap(), "3: {hi}");
-    assert_eq!(filled("{ file }", json!({"file": "{x}"})).unwrap(), "{x}");
+    assert_eq!(filled("{n}: {{{prompt}}}", json!({"n": 3, "prompt": "hi"})).unwrap(), "3: {hi}".into());
+    assert_eq!(filled("{ file }", json!({"file": "{x}"})).unwrap(), "{x}".into());
     assert_eq!(filled("{file}", json!({})).unwrap_err()[0], "the template needs file, which is not given");
     assert_eq!(
         filled("{file}", json!({"file": "a", "prompt": "b"})).unwrap_err(),

@@ -4,13 +4,13 @@ use std::fs;
 use std::process::Command;
 use std::sync::mpsc::channel;
 
+use alhena_model::RunOptions;
 use alhena_sys::files::symlink;
 use serde_json::json;
 
 use self::dice::{Dice, seen};
 use super::*;
 use crate::job::Mark;
-use crate::meaning::Options;
 use crate::perform::Stop;
 
 /// A directory for everything of a test.
@@ -72,12 +72,12 @@ impl Desk {
             reference: reference.to_owned(),
             dir: PathBuf::new(),
         };
-        job(Place::Git(checkout), Options::new())
+        job(Place::Git(checkout), RunOptions::default())
     }
 
     fn copy(&self) -> Job {
         let dir = self.at("dir");
-        job(Place::Copy, json!({"dir": dir}).as_object().unwrap().clone())
+        job(Place::Copy, RunOptions { dir: Some(dir), ..RunOptions::default() })
     }
 
     /// Applies a patch to what is in a directory.
@@ -95,8 +95,9 @@ impl Desk {
     }
 }
 
-fn job(place: Place, options: Options) -> Job {
-    Job { id: "1".into(), line: 1, options, place, outputs: Outputs::default(), mark: Mark::of(&[]) }
+fn job(place: Place, options: RunOptions) -> Job {
+    let (prompt, mark) = ("a".into(), Mark::of(&[]));
+    Job { id: "1".into(), line: 1, prompt, options, place, outputs: Outputs::default(), mark }
 }
 
 fn watch() -> Watch {
@@ -223,7 +224,8 @@ fn nothing_of_a_repository_runs() {
     }
     let outside =
         Checkout { url: "ext::sh -c touch% ran".into(), reference: "main".into(), dir: PathBuf::new() };
-    let refused = places.make(&job(Place::Git(outside), Options::new()), &watch()).map(drop).unwrap_err();
+    let refused =
+        places.make(&job(Place::Git(outside), RunOptions::default()), &watch()).map(drop).unwrap_err();
     assert!(refused.message.contains("not allowed"), "{}", refused.message);
     assert!(!ran.exists());
     // Whoever just asks git runs them.
@@ -403,7 +405,7 @@ fn what_cannot_be_checked_out_is_told() {
     let refusal = |url: &str, reference: &str, dir: &str| {
         let checkout = Checkout { url: url.into(), reference: reference.into(), dir: dir.into() };
         let failure =
-            places.make(&job(Place::Git(checkout), Options::new()), &watch()).map(drop).unwrap_err();
+            places.make(&job(Place::Git(checkout), RunOptions::default()), &watch()).map(drop).unwrap_err();
         failure.message.replace(desk.at("").to_str().unwrap(), "")
     };
     let url = desk.at("dir").to_str().unwrap().to_owned();

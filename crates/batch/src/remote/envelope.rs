@@ -1,13 +1,16 @@
 //! A job and its result, as they are in the queue.
 
+use std::io::Read;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use alhena_model::{Failure, Outcome, Timestamp};
+use alhena_agent::read_schema;
+use alhena_model::options::AnswerSchema;
+use alhena_model::{Failure, Outcome, Prompt, RunOptions, SettingError, Timestamp};
+use alhena_sys::files;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
-use crate::job::{Checkout, Job};
-use crate::meaning::{Fault, Options};
+use crate::job::{self, Checkout, Job};
 use crate::perform::{Attempt, Where};
 use crate::result::JobResult;
 
@@ -27,8 +30,8 @@ pub struct JobEnvelope {
     pub line: u64,
     /// The mark by which the job is known again.
     pub mark: String,
-    /// Its options.
-    pub options: Options,
+    /// Its prompt and its options.
+    pub options: EnvelopeOptions,
     /// Where it works.
     pub place: Place,
     /// The files it gives back beside its patch.
@@ -38,6 +41,19 @@ pub struct JobEnvelope {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
 }
+
+/// The prompt of a job among its options. A file with a prompt does not travel: its content does.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EnvelopeOptions {
+    /// The prompt.
+    pub prompt: String,
+    /// The options.
+    #[serde(flatten)]
+    pub run: RunOptions,
+}
+
+/// A folder in the queue: its name there, and a warning for each file that was left out.
+pub type StoredFolder = (String, Vec<String>);
 
 /// Where a job works on the worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -75,38 +91,62 @@ struct Versioned {
 }
 
 impl JobEnvelope {
+    /// Packs a job, so that it refers to nothing on this machine. `store` stores a folder in the queue.
+    pub fn pack(
+        job: &Job,
+        store: impl FnOnce(&Path) -> Result<StoredFolder, SettingError>,
+    ) -> Result<Self, SettingError> {
+        let mut run = job.options.clone();
+        let mut left_out = Vec::new();
+        let place = match &job.place {
+            job::Place::Dir => Place::Dir,
+            job::Place::Git(checkout) => Place::of_checkout(checkout),
+            job::Place::Copy => {
+                let dir = run.dir.take().unwrap_or_else(|| PathBuf::from("."));
+                let (folder, missing) = store(&dir)?;
+                left_out = missing;
+                Place::Copy { folder }
+            }
+        };
+        let prompt = match &job.prompt {
+            Prompt::Text(text) => text.clone(),
+            Prompt::File(file) => content(file)?,
+        };
+        if let Some(file) = run.system_prompt_file.take() {
+            run.system_prompt = Some(content(&file)?);
+        }
+        if let Some(given @ AnswerSchema::FileOrText(_)) = &run.schema {
+            let schema = read_schema(given).map_err(|error| SettingError::new(error.to_string(), ""))?;
+            run.schema = schema.as_object().cloned().map(AnswerSchema::Json);
+        }
+        Ok(Self {
+            version: VERSION,
+            id: job.id.clone(),
+            line: job.line,
+            mark: job.mark.to_string(),
+            options: EnvelopeOptions { prompt, run },
+            place,
+            outputs: job.outputs.patterns().to_vec(),
+            left_out,
+        })
+    }
+
     /// Reads an envelope.
-    pub fn read(bytes: &[u8]) -> Result<Self, Fault> {
+    pub fn read(bytes: &[u8]) -> Result<Self, SettingError> {
         serde_json::from_slice(bytes).map_err(|error| match serde_json::from_slice(bytes) {
             Ok(Versioned { version }) if version != VERSION => of_another_release(),
             _ => refused(&format!("it is no job: {error}"), ""),
         })
     }
 
-    /// Returns the envelope of a job that cannot be read: its result needs the id and the mark, which its key in the queue has.
-    pub fn unread(key: &str) -> Self {
-        let (id, mark) = id_and_mark(key);
-        Self {
-            version: VERSION,
-            id: id.to_owned(),
-            line: 0,
-            mark: mark.to_owned(),
-            options: Options::new(),
-            place: Place::Dir,
-            outputs: Vec::new(),
-            left_out: Vec::new(),
-        }
-    }
-
     /// Returns an attempt of this job that never began.
     pub fn not_begun(&self, failure: Failure, place: Where) -> Attempt {
-        let outcome = Arc::new(Outcome::not_begun(failure));
-        Attempt { result: JobResult::new(&self.id, &self.mark, outcome), place }
+        not_begun(&self.id, &self.mark, failure, place)
     }
 
     /// Returns whether the job runs another CLI than the worker's, with the scripted model.
     pub fn is_offline(&self) -> bool {
-        self.options.get("offline").is_some_and(|offline| *offline != Value::Bool(false))
+        self.options.run.offline.is_some()
     }
 }
 
@@ -122,11 +162,11 @@ impl Place {
 }
 
 impl ResultEnvelope {
-    /// Returns what a worker sends back for a job.
-    pub fn new(envelope: &JobEnvelope, worker: &str, number: u32, mut attempt: Attempt) -> Self {
+    /// Returns what a worker sends back for a job. `left_out` are the warnings of its envelope.
+    pub fn new(left_out: &[String], worker: &str, number: u32, mut attempt: Attempt) -> Self {
         let result = &mut attempt.result;
-        if !envelope.left_out.is_empty() {
-            Arc::make_mut(&mut result.outcome).warnings.extend_from_slice(&envelope.left_out);
+        if !left_out.is_empty() {
+            Arc::make_mut(&mut result.outcome).warnings.extend_from_slice(left_out);
         }
         (result.attempt, result.worker, result.at) = (number, Some(worker.to_owned()), Timestamp::now());
         Self { version: VERSION, attempt }
@@ -146,12 +186,31 @@ impl ResultEnvelope {
     }
 }
 
-fn refused(message: &str, hint: &str) -> Fault {
-    Fault::new(format!("the worker refuses it: {message}"), hint)
+fn content(file: &Path) -> Result<String, SettingError> {
+    let mut text = String::new();
+    files::open(file)
+        .and_then(|mut file| file.read_to_string(&mut text))
+        .map_err(|error| SettingError::new(format!("{}: {error}", file.display()), "Give a text file."))?;
+    Ok(text)
+}
+
+fn not_begun(id: &str, mark: &str, failure: Failure, place: Where) -> Attempt {
+    Attempt { result: JobResult::new(id, mark, Arc::new(Outcome::not_begun(failure))), place }
+}
+
+/// Returns the attempt of a job whose envelope cannot be read. Its key in the queue has its id and its mark.
+pub fn unread(key: &str, failure: Failure) -> Attempt {
+    let (id, mark) = id_and_mark(key);
+    not_begun(id, mark, failure, Where::Shared)
+}
+
+/// Returns the error with which a worker refuses a job.
+pub(super) fn refused(message: &str, hint: &str) -> SettingError {
+    SettingError::new(format!("the worker refuses it: {message}"), hint)
 }
 
 /// Why an envelope of another release is refused.
-pub fn of_another_release() -> Fault {
+pub fn of_another_release() -> SettingError {
     refused(OTHER_RELEASE, "Use the same release of alhena for both.")
 }
 
@@ -168,4 +227,47 @@ pub fn key_of(job: &Job) -> String {
 /// Returns the id and the mark of the job with this key.
 pub fn id_and_mark(key: &str) -> (&str, &str) {
     key.rsplit_once('@').unwrap_or((key, ""))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::outputs::Outputs;
+
+    #[test]
+    fn an_envelope_refers_to_nothing_on_the_machine_it_comes_from() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            std::fs::write(dir.path().join(name), text).unwrap();
+            dir.path().join(name)
+        };
+        let options = json!({
+            "dir": "/here", "system_prompt_file": write("i", "instructions"), "schema": write("s", "{\"type\": \"object\"}"),
+            "timeout": 90, "deny_tool": "x", "trust": true,
+        });
+        let job = Job {
+            id: "a".to_owned(),
+            line: 7,
+            prompt: Prompt::File(write("p", "prompt")),
+            options: serde_json::from_value(options).unwrap(),
+            place: job::Place::Copy,
+            outputs: Outputs::new(vec!["out".to_owned()]).unwrap(),
+            mark: "00112233445566778899aabbccddeeff".parse().unwrap(),
+        };
+        let store = |folder: &Path| Ok((format!("folder of {}", folder.display()), vec!["w".to_owned()]));
+        let envelope = JobEnvelope::pack(&job, store).unwrap();
+        let bytes = serde_json::to_vec(&envelope).unwrap();
+        let expected = json!({
+            "version": 3, "id": "a", "line": 7, "mark": "00112233445566778899aabbccddeeff",
+            "options": {
+                "prompt": "prompt", "trust": true, "deny_tool": ["x"], "system_prompt": "instructions", "timeout": "90s",
+                "schema": {"type": "object"},
+            },
+            "place": {"kind": "copy", "folder": "folder of /here"}, "outputs": ["out"], "left_out": ["w"],
+        });
+        assert_eq!(serde_json::from_slice::<Value>(&bytes).unwrap(), expected);
+        assert_eq!(JobEnvelope::read(&bytes).unwrap(), envelope);
+    }
 }

@@ -11,15 +11,14 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use alhena_model::{Failure, FailureKind};
+use alhena_model::{Failure, FailureKind, SettingError};
 use parking_lot::Mutex;
 
-use super::envelope::{ResultEnvelope, id_and_mark, key, key_of};
+use super::envelope::{JobEnvelope, ResultEnvelope, StoredFolder, id_and_mark, key, key_of};
+use super::folder;
 use super::presence::{JobsState, PresenceMonitor};
-use super::{Pack, StoredFolder, folder};
 use crate::job::Job;
 use crate::journal::{Entry, Journal};
-use crate::meaning::Fault;
 use crate::perform::{Attempt, Over, Perform, Stop, Watch, Where};
 use crate::queue::{Batch, Begun, Cancelled, Gathered, Gathering, Label, Name, Queue, QueueError, Refused};
 use crate::result::{Earlier, JobResult};
@@ -53,7 +52,6 @@ pub struct Submitter {
     cancelled: Cancelled,
     control: Control,
     open: Mutex<OpenJobs>,
-    pack: Box<Pack>,
     tell: Box<dyn Fn(SubmitterEvent) + Send + Sync>,
     folders: Mutex<HashMap<PathBuf, StoredFolder>>,
     orders: Mutex<Option<Sender<(Key, Job)>>>,
@@ -119,8 +117,6 @@ pub struct SubmitterOptions {
     pub announced: Batch,
     /// The results that the journal has already; see [`known`].
     pub known: HashSet<(String, u32)>,
-    /// Makes the envelopes.
-    pub pack: Box<Pack>,
     /// Whether to tell that no worker is there, and that the connection is lost.
     pub watches_workers: bool,
     /// Receives what happens, on any thread.
@@ -162,7 +158,7 @@ pub fn known(journal: &Journal) -> HashSet<(String, u32)> {
 impl Submitter {
     /// Gathers the results of earlier starts, and begins to listen.
     pub fn begin(options: SubmitterOptions) -> Result<Arc<Self>, QueueError> {
-        let SubmitterOptions { queue, batch, label, control, announced, known, pack, watches_workers, tell } =
+        let SubmitterOptions { queue, batch, label, control, announced, known, watches_workers, tell } =
             options;
         let mut gathering = queue.gather(&batch);
         let early = gather_the_past(&queue, &batch, &mut gathering, &known, &tell)?;
@@ -174,7 +170,6 @@ impl Submitter {
             label,
             control,
             open: Mutex::new(OpenJobs { pending: HashMap::new(), early }),
-            pack,
             tell,
             folders: Mutex::default(),
             orders: Mutex::new(Some(orders)),
@@ -292,11 +287,9 @@ impl Submitter {
 
     fn put<T>(&self, key: &Key, job: &Job, turn: T) {
         let mut turn = Some(turn);
-        let envelope = match (self.pack)(job, &|folder| self.keep(folder)) {
+        let envelope = match JobEnvelope::pack(job, |folder| self.keep(folder)) {
             Ok(envelope) => envelope,
-            Err(Fault { message, hint }) => {
-                return self.fails(key, Failure::new(FailureKind::Input, message).with_hint(hint));
-            }
+            Err(error) => return self.fails(key, error.into()),
         };
         let bytes = match serde_json::to_vec(&envelope) {
             Ok(bytes) => bytes,
@@ -326,9 +319,9 @@ impl Submitter {
     }
 
     /// Takes a folder into the queue, once for all jobs that work on it.
-    fn keep(&self, folder: &Path) -> Result<StoredFolder, Fault> {
+    fn keep(&self, folder: &Path) -> Result<StoredFolder, SettingError> {
         let fault = |error: &dyn std::fmt::Display| {
-            Fault::new(
+            SettingError::new(
                 format!("{} cannot travel: {error}", folder.display()),
                 "Name a smaller folder, or a repository with git.",
             )

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use alhena_model::{Failure, Outcome};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 
-use super::Admit;
+use super::admission::Admission;
 use super::folder::Folders;
 use crate::local::Local;
 use crate::perform::{Stop, Watch};
@@ -37,7 +37,7 @@ pub struct WorkerOptions {
     /// The name of its quota: workers with the same one share rate limits.
     pub quota: String,
     /// Decides which jobs may run here.
-    pub admit: Box<Admit>,
+    pub admission: Admission,
     /// The folders that came with jobs.
     pub folders: Folders,
     /// Runs the jobs.
@@ -51,7 +51,7 @@ pub struct Worker {
     queue: Queue,
     name: String,
     quota: String,
-    admit: Box<Admit>,
+    admission: Admission,
     folders: Folders,
     local: RwLock<Option<Local>>,
     tell: Box<dyn Fn(&WorkerEvent<'_>) + Send + Sync>,
@@ -139,13 +139,13 @@ pub enum WorkerEnd {
 impl Worker {
     /// Makes a worker. It takes no job before [`run`](Self::run).
     pub fn new(options: WorkerOptions) -> Arc<Self> {
-        let WorkerOptions { queue, name, quota, admit, folders, local, tell } = options;
+        let WorkerOptions { queue, name, quota, admission, folders, local, tell } = options;
         Arc::new(Self {
             cancelled: queue.watch_cancelled(),
             queue,
             name,
             quota,
-            admit,
+            admission,
             folders,
             local: RwLock::new(Some(local)),
             tell,

@@ -3,8 +3,9 @@
 use std::fmt;
 use std::io;
 
+use alhena_model::SettingError;
+
 use crate::journal::Journal;
-use crate::meaning::Fault;
 use crate::progress::Progress;
 use crate::supply::{Complaint, Supply};
 
@@ -87,8 +88,8 @@ impl Changed {
     }
 }
 
-pub(super) fn changed_since(id: &str) -> Fault {
-    Fault::new(
+pub(super) fn changed_since(id: &str) -> SettingError {
+    SettingError::new(
         format!("the job {id:?} is another than when its result was written"),
         "Give another file for the results, or do it again with --again changed.",
     )

@@ -81,8 +81,8 @@ impl Batch {
                 Some(Came::Refused { id, mark, complaints }) => {
                     if let (Some(id), Some(mark)) = (id, mark) {
                         let failure = complaints.first().map(|complaint| {
-                            let said = format!("line {}: {}", complaint.line, complaint.fault.message);
-                            Failure::new(FailureKind::Input, said).with_hint(complaint.fault.hint.clone())
+                            let said = format!("line {}: {}", complaint.line, complaint.fault);
+                            Failure::new(FailureKind::Input, said).with_hint(complaint.fault.fix.clone())
                         });
                         let number = self.supply.entries().len().saturating_sub(1);
                         self.record_refusal(number, id, &mark.to_string(), failure);
@@ -116,7 +116,7 @@ impl Batch {
     fn refused(&mut self, complaints: Vec<Complaint>, observer: &mut dyn Observer) {
         self.board.refused += 1;
         for Complaint { line, fault } in complaints {
-            let news = News::Refused { line, message: fault.message, hint: fault.hint };
+            let news = News::Refused { line, message: fault.to_string(), hint: fault.fix };
             observer.news(&news, &self.board);
         }
         if self.limits.fail_fast {

@@ -1,12 +1,13 @@
 use std::fs;
 use std::path::Path;
 
+use alhena_model::FailureKind;
 use serde_json::json;
 
 use super::*;
-use crate::meaning::Options;
+use crate::job::Fields;
 use crate::supply::{Format, Setting};
-use crate::testing::{Acts, Did, Few, bad, good, until_stopped};
+use crate::testing::{Acts, Did, NoLauncher, bad, good, until_stopped};
 
 struct Desk {
     dir: tempfile::TempDir,
@@ -46,7 +47,13 @@ impl Desk {
 }
 
 fn setting() -> Setting {
-    Setting { format: Format::Lines, defaults: Options::new(), template: None, meaning: Arc::new(Few) }
+    Setting {
+        format: Format::Lines,
+        defaults: Fields::new(),
+        template: None,
+        launcher: Arc::new(NoLauncher),
+        travels: false,
+    }
 }
 
 fn limits(jobs: usize) -> Limits {

@@ -2,12 +2,12 @@
 
 use std::io::{self, BufRead};
 
+use alhena_model::{Setting, SettingError};
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::{Map, Value};
 
 use super::table::{self, State};
-use crate::job::FIELDS;
-use crate::meaning::{Fault, Meaning, Options};
+use crate::job::{FIELDS, Fields};
 
 /// No record is larger, in bytes.
 pub const LARGEST: usize = 64 << 20;
@@ -117,27 +117,28 @@ impl Parser {
     pub fn of_table(
         separator: u8,
         header: &[u8],
-        meaning: &dyn Meaning,
         template: Option<&super::Template>,
-    ) -> Result<Self, Vec<Fault>> {
+    ) -> Result<Self, Vec<SettingError>> {
         let header = table::fields(header, separator).map_err(|fault| vec![fault])?;
         let header: Vec<String> = header.iter().map(|name| name.trim().to_owned()).collect();
         let mut faults = Vec::new();
         for (at, name) in header.iter().enumerate() {
-            let known = meaning.is_option(name)
+            let known = Setting::named(name).is_some()
                 || FIELDS.iter().any(|(field, _)| field == name)
                 || template.is_some_and(|template| template.uses(name));
             if header.iter().take(at).any(|other| other == name) {
-                faults
-                    .push(Fault::new(format!("the column {name} is there twice"), "Leave one of them out."));
+                faults.push(SettingError::new(
+                    format!("the column {name} is there twice"),
+                    "Leave one of them out.",
+                ));
             } else if name.is_empty() {
-                faults.push(Fault::new(
+                faults.push(SettingError::new(
                     format!("column {} has no name", at + 1),
                     "The first row has the names.",
                 ));
             } else if !known {
                 let message = format!("the column {name} is neither an option nor in the template");
-                faults.push(Fault::new(
+                faults.push(SettingError::new(
                     message,
                     "The first row has the names of options; use --template for others.",
                 ));
@@ -150,7 +151,7 @@ impl Parser {
             {
                 let columns = header.join(", ");
                 let message = format!("the template needs {name}, and there is no such column");
-                faults.push(Fault::new(message, format!("The columns are {columns}.")));
+                faults.push(SettingError::new(message, format!("The columns are {columns}.")));
             }
         }
         match faults.is_empty() {
@@ -160,65 +161,65 @@ impl Parser {
     }
 
     /// The fields of a record.
-    pub fn parse(&self, record: &[u8], meaning: &dyn Meaning) -> Result<Options, Fault> {
+    pub fn parse(&self, record: &[u8]) -> Result<Fields, SettingError> {
         if record.len() > LARGEST {
             let hint = match self.format {
                 Format::Lines => "Put the prompt into a file: prompt_file.",
                 Format::Table(_) => "Is a quote not closed?",
             };
-            return Err(Fault::new(format!("it is larger than {} MB", LARGEST >> 20), hint));
+            return Err(SettingError::new(format!("it is larger than {} MB", LARGEST >> 20), hint));
         }
         let Format::Table(separator) = self.format else { return object(record) };
         let fields = table::fields(record, separator)?;
         if fields.len() != self.header.len() {
             let (there, wanted) = (fields.len(), self.header.len());
             let message = format!("there are {there} fields, and the first row has {wanted}");
-            return Err(Fault::new(message, "Put fields with separators or line ends into quotes."));
+            return Err(SettingError::new(message, "Put fields with separators or line ends into quotes."));
         }
         let filled = self.header.iter().zip(fields).filter(|(_, text)| !text.is_empty());
-        Ok(filled.map(|(name, text)| (name.clone(), value_of_text(name, &text, meaning))).collect())
+        Ok(filled.map(|(name, text)| (name.clone(), value_of_text(name, &text))).collect())
     }
 }
 
 /// What a text means as the value of a field.
-pub fn value_of_text(name: &str, text: &str, meaning: &dyn Meaning) -> Value {
+pub fn value_of_text(name: &str, text: &str) -> Value {
     match (name, text) {
         ("copy" | "shared", "true") => Value::Bool(true),
         ("copy" | "shared", "false") => Value::Bool(false),
         ("git" | "outputs", _) => {
             serde_json::from_str(text).unwrap_or_else(|_no_json| Value::String(text.to_owned()))
         }
-        _ => meaning.value_of_text(name, text),
+        _ => Setting::named(name).map_or_else(|| text.into(), |setting| setting.value_of_text(text)),
     }
 }
 
-fn object(line: &[u8]) -> Result<Options, Fault> {
+fn object(line: &[u8]) -> Result<Fields, SettingError> {
     let hint = "A job is one JSON object on one line, such as {\"prompt\": \"Say hi\"}.";
-    let text = std::str::from_utf8(line).map_err(|_| Fault::new("it is not UTF-8 text", hint))?;
-    let fields: Fields = serde_json::from_str(text.trim()).map_err(|error| {
+    let text = std::str::from_utf8(line).map_err(|_| SettingError::new("it is not UTF-8 text", hint))?;
+    let fields: Unique = serde_json::from_str(text.trim()).map_err(|error| {
         let what = error.to_string();
         let what = what.split(" at line ").next().unwrap_or_default();
         let place = Some(error.column()).filter(|column| *column > 0);
         let place = place.map(|column| format!(" at column {column}")).unwrap_or_default();
-        Fault::new(format!("not a job: {what}{place}"), hint)
+        SettingError::new(format!("not a job: {what}{place}"), hint)
     })?;
     Ok(fields.0)
 }
 
 /// An object in which no name is there twice: of two values one would be lost without a word.
-struct Fields(Options);
+struct Unique(Fields);
 
-impl<'de> Deserialize<'de> for Fields {
+impl<'de> Deserialize<'de> for Unique {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Each;
         impl<'de> Visitor<'de> for Each {
-            type Value = Fields;
+            type Value = Unique;
 
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str("an object")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Unique, A::Error> {
                 let mut fields = Map::new();
                 while let Some(name) = map.next_key::<String>()? {
                     if fields.contains_key(&name) {
@@ -226,7 +227,7 @@ impl<'de> Deserialize<'de> for Fields {
                     }
                     fields.insert(name, map.next_value()?);
                 }
-                Ok(Fields(fields))
+                Ok(Unique(fields))
             }
         }
         deserializer.deserialize_map(Each)

@@ -4,12 +4,12 @@ use std::io::{self, BufReader, Read};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 
+use alhena_model::SettingError;
 use serde_json::Value;
 
 use super::records::{Format, Record, Records};
 use super::{Complaint, Setting};
 use crate::job::{Job, Lane, Mark};
-use crate::meaning::Fault;
 
 /// So many jobs are read ahead.
 const AHEAD: usize = 64;
@@ -90,7 +90,7 @@ fn read(
     let mut line = 1;
     let mut next = |line: &mut u64| -> Result<Option<Record>, Vec<Complaint>> {
         let record = records.next().map_err(|error| {
-            let fault = Fault::new(format!("the jobs cannot be read: {error}"), "");
+            let fault = SettingError::new(format!("the jobs cannot be read: {error}"), "");
             vec![Complaint { line: *line, fault }]
         })?;
         *line = record.as_ref().map_or(*line, |record| record.line);
@@ -108,7 +108,7 @@ fn read(
         .parser(first.as_ref().map(|record| record.bytes.as_slice()))
         .map_err(|faults| faults.into_iter().map(at(line)).collect::<Vec<_>>())?;
     while let Some(record) = next(&mut line)? {
-        let said = parser.parse(&record.bytes, setting.meaning.as_ref());
+        let said = parser.parse(&record.bytes);
         let id = match &said {
             Ok(said) => match said.get("id") {
                 None => Some(line.to_string()),

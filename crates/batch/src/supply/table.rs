@@ -3,7 +3,7 @@
 //! Readers of such files take whatever comes. This one refuses what would make a job of half a file, above all a quote
 //! that nobody closes.
 
-use crate::meaning::Fault;
+use alhena_model::SettingError;
 
 /// Where in a row one is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,9 +31,10 @@ impl State {
 }
 
 /// The fields of one row.
-pub fn fields(row: &[u8], separator: u8) -> Result<Vec<String>, Fault> {
-    let fault =
-        |message: &str| Fault::new(message, "Put the field into quotes, and write each quote in it twice.");
+pub fn fields(row: &[u8], separator: u8) -> Result<Vec<String>, SettingError> {
+    let fault = |message: &str| {
+        SettingError::new(message, "Put the field into quotes, and write each quote in it twice.")
+    };
     let row = row.strip_suffix(b"\n").unwrap_or(row);
     let row = row.strip_suffix(b"\r").unwrap_or(row);
     let (mut fields, mut field, mut state) = (Vec::new(), Vec::new(), State::Start);
@@ -51,8 +52,9 @@ pub fn fields(row: &[u8], separator: u8) -> Result<Vec<String>, Fault> {
         return Err(fault("a quote is not closed"));
     }
     fields.push(field);
-    let text =
-        |bytes| String::from_utf8(bytes).map_err(|_| Fault::new("it is not UTF-8 text", "Save it as UTF-8."));
+    let text = |bytes| {
+        String::from_utf8(bytes).map_err(|_| SettingError::new("it is not UTF-8 text", "Save it as UTF-8."))
+    };
     fields.into_iter().map(text).collect()
 }
 

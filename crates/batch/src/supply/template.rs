@@ -1,9 +1,9 @@
 //! Prompts made of the fields of a job: `Review {file}`.
 
+use alhena_model::{Setting, SettingError};
 use serde_json::Value;
 
-use crate::job::FIELDS;
-use crate::meaning::{Fault, Meaning, Options};
+use crate::job::{FIELDS, Fields};
 
 /// A prompt with places for fields. `{{` and `}}` are braces.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,9 +19,10 @@ enum Part {
 
 impl Template {
     /// Reads a template.
-    pub fn parse(text: &str) -> Result<Self, Fault> {
-        let fault =
-            |message: String| Err(Fault::new(message, "Write {name} for a field, {{ and }} for braces."));
+    pub fn parse(text: &str) -> Result<Self, SettingError> {
+        let fault = |message: String| {
+            Err(SettingError::new(message, "Write {name} for a field, {{ and }} for braces."))
+        };
         let (mut parts, mut plain) = (Vec::new(), String::new());
         let mut rest = text.chars().peekable();
         while let Some(character) = rest.next() {
@@ -68,7 +69,7 @@ impl Template {
     }
 
     /// Makes the prompt of a job, and takes out what was only meant for it.
-    pub fn fill(&self, options: &mut Options, meaning: &dyn Meaning) -> Result<(), Fault> {
+    pub fn fill(&self, options: &mut Fields) -> Result<(), SettingError> {
         let mut prompt = String::new();
         for part in &self.parts {
             match part {
@@ -79,13 +80,14 @@ impl Template {
         for given in ["prompt", "prompt_file"] {
             if !self.uses(given) && options.get(given).is_some_and(|value| !value.is_null()) {
                 let message = format!("{given} is given, and the template has no place for it");
-                return Err(Fault::new(
+                return Err(SettingError::new(
                     message,
                     format!("Leave {given} out, or write {{{given}}} in the template."),
                 ));
             }
         }
-        let is_ours = |name: &str| meaning.is_option(name) || FIELDS.iter().any(|(field, _)| *field == name);
+        let is_ours =
+            |name: &str| Setting::named(name).is_some() || FIELDS.iter().any(|(field, _)| *field == name);
         let spent: Vec<String> = self.fields().filter(|name| !is_ours(name)).map(str::to_owned).collect();
         options.retain(|name, _| !spent.contains(name) && name != "prompt_file");
         options.insert("prompt".to_owned(), Value::String(prompt));
@@ -93,15 +95,16 @@ impl Template {
     }
 }
 
-fn value(options: &Options, name: &str) -> Result<String, Fault> {
+fn value(options: &Fields, name: &str) -> Result<String, SettingError> {
     match options.get(name) {
         Some(Value::String(text)) => Ok(text.clone()),
         Some(value @ (Value::Number(_) | Value::Bool(_))) => Ok(value.to_string()),
-        Some(Value::Null) | None => {
-            Err(Fault::new(format!("the template needs {name}, which is not given"), format!("Give {name}.")))
-        }
+        Some(Value::Null) | None => Err(SettingError::new(
+            format!("the template needs {name}, which is not given"),
+            format!("Give {name}."),
+        )),
         Some(_) => {
-            Err(Fault::new(format!("the template needs {name}, which is neither text nor number"), ""))
+            Err(SettingError::new(format!("the template needs {name}, which is neither text nor number"), ""))
         }
     }
 }

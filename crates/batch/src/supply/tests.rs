@@ -3,14 +3,15 @@ use std::io::Write;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::testing::Few;
+use crate::testing::NoLauncher;
 
 fn setting(format: Format, template: Option<&str>) -> Setting {
     Setting {
         format,
-        defaults: Options::new(),
+        defaults: Fields::new(),
         template: template.map(|text| Template::parse(text).unwrap()),
-        meaning: Arc::new(Few),
+        launcher: Arc::new(NoLauncher),
+        travels: false,
     }
 }
 
@@ -29,26 +30,33 @@ fn read(
     match Supply::of_file(file.path(), setting(format, template)) {
         Ok(supply) => {
             let jobs = (0..supply.entries().len()).map(|number| supply.job(number).unwrap());
-            Ok(jobs.map(|job| (job.id, job.line, Value::Object(job.options))).collect())
+            Ok(jobs.map(|job| (job.id.clone(), job.line, said(&job))).collect())
         }
         Err(Unusable::Wrong(complaints)) => {
-            let told = |Complaint { line, fault }| format!("{line}: {}", fault.message);
+            let told = |Complaint { line, fault }| format!("{line}: {}", fault);
             Err(complaints.into_iter().map(told).collect())
         }
         Err(Unusable::Io(error)) => panic!("{error}"),
     }
 }
 
+fn said(job: &Job) -> Value {
+    let mut fields = job.options.to_fields().unwrap();
+    let (setting, prompt) = job.prompt.to_field();
+    fields.insert(setting.name().to_owned(), prompt);
+    fields.into()
+}
+
 const COMMAS: Format = Format::Table(b',');
 
 #[test]
 fn jobs_are_lines_of_json_with_blank_ones_between() {
-    let text = b"\xef\xbb\xbf{\"prompt\": \"a\"}\r\n\n  \n{\"prompt\": \"b\", \"id\": \"x\"}\n{\"prompt\":\"\\u2028\"}";
+    let text = b"\xef\xbb\xbf{\"prompt\": \"a\"}\r\n\n  \n{\"prompt\": \"b\", \"id\": \"x\"}\n{\"prompt\":\"x\\u2028\"}";
     let jobs = read(Format::Lines, None, text).unwrap();
     let expected = [
         ("1".to_owned(), 1, json!({"prompt": "a"})),
         ("x".to_owned(), 4, json!({"prompt": "b"})),
-        ("5".to_owned(), 5, json!({"prompt": "\u{2028}"})),
+        ("5".to_owned(), 5, json!({"prompt": "x\u{2028}"})),
     ];
     assert_eq!(jobs, expected);
 }
@@ -57,19 +65,18 @@ fn jobs_are_lines_of_json_with_blank_ones_between() {
 fn everything_that_is_wrong_is_told_with_its_line() {
     let text = "{\"prompt\": \"a\"}\n{\"prompt\": \n[]\n{\"promt\": 1}\n{\"id\": \"1\", \"prompt\": \"b\"}\n\
                 {\"prompt\": \"a\", \"prompt\": \"b\"}\nplain\n{\"prompt\": \"a\"} x\n\
-                {\"id\": \"z\", \"prompt\": 1}\n{\"id\": \"z\", \"prompt\": \"a\"}\n{\"id\": null, \"prompt\": \"a\"}\n{\"id\": 11, \"prompt\": \"a\"}\n";
+                {\"id\": \"z\", \"prompt\": []}\n{\"id\": \"z\", \"prompt\": \"a\"}\n{\"id\": null, \"prompt\": \"a\"}\n{\"id\": 11, \"prompt\": \"a\"}\n";
     assert_eq!(
         read(Format::Lines, None, text.as_bytes()).unwrap_err(),
         [
             "2: not a job: EOF while parsing a value at column 10",
             "3: not a job: invalid type: sequence, expected an object",
             "4: there is no option promt",
-            "4: there is no prompt",
             "5: id \"1\" is that of line 1, too",
             "6: not a job: prompt is there twice at column 24",
             "7: not a job: expected value at column 1",
             "8: not a job: trailing characters at column 17",
-            "9: there is no prompt",
+            "9: prompt: a text or a number is needed",
             "10: id \"z\" is that of line 9, too",
             "12: id \"11\" is that of line 11, too",
         ]
@@ -124,7 +131,7 @@ fn a_job_that_is_changed_while_the_batch_runs_is_not_run() {
     let file = file(b"{\"prompt\": \"one\"}\n{\"prompt\": \"two\"}\n");
     let supply = Supply::of_file(file.path(), setting(Format::Lines, None)).unwrap();
     std::fs::write(file.path(), "{\"prompt\": \"ONE\"}\n").unwrap();
-    let messages = [0, 1].map(|number| supply.job(number).unwrap_err().message);
+    let messages = [0, 1].map(|number| supply.job(number).unwrap_err().to_string());
     assert_eq!(messages[0], "the job was changed while the batch ran");
     assert!(messages[1].starts_with("the job cannot be read any more"), "{messages:?}");
 }
@@ -146,7 +153,7 @@ fn a_stream_gives_jobs_while_it_is_still_being_written() {
     drop(writer);
     let Came::Refused { id: None, complaints, .. } = next(&mut supply) else { panic!() };
     assert_eq!(
-        (complaints[0].line, complaints[0].fault.message.as_str()),
+        (complaints[0].line, complaints[0].fault.to_string().as_str()),
         (2, "id \"1\" is that of line 1, too")
     );
     let Came::Refused { id: Some(id), .. } = next(&mut supply) else { panic!() };
@@ -154,7 +161,7 @@ fn a_stream_gives_jobs_while_it_is_still_being_written() {
     assert!(matches!(next(&mut supply), Came::Job(job, _) if job.id == "4"));
     assert!(matches!(next(&mut supply), Came::End));
     assert!(supply.is_complete() && supply.take_next().is_none());
-    assert_eq!(supply.job(0).unwrap().options["prompt"], "a");
+    assert_eq!(supply.job(0).unwrap().prompt, "a".into());
     supply.forget(0);
     assert!(supply.job(0).is_err());
 }

@@ -3,7 +3,6 @@
 #[cfg(feature = "nats")]
 mod elsewhere;
 mod jobs;
-pub mod meaning;
 mod show;
 
 use std::path::{Path, PathBuf};
@@ -12,8 +11,8 @@ use std::sync::Arc;
 
 use alhena::agent::env::Environment;
 use alhena::batch::journal::{Journal, NoJournal};
+use alhena::batch::launcher::Launcher;
 use alhena::batch::local::{Local, Way};
-use alhena::batch::meaning::Meaning;
 use alhena::batch::perform::{Perform, Stop};
 use alhena::batch::progress::{Board, News, Observer};
 use alhena::batch::registry::Registry;
@@ -25,9 +24,9 @@ use alhena::{FailureKind, PoolOptions};
 use alhena_sys::files;
 use clap::ValueEnum;
 
-pub use self::meaning::OptionsOfRun;
 use self::show::Show;
 use crate::command_error::{CommandError, Done};
+use crate::launcher::BinaryLauncher;
 use crate::nats::NatsArgs;
 use crate::output;
 use crate::signals::Interrupts;
@@ -219,8 +218,8 @@ impl Work {
         }
     }
 
-    fn supply(&self, meaning: Arc<dyn Meaning>, control: &Control) -> Result<Supply, CommandError> {
-        jobs::supply(self.jobs(), jobs::setting(self, meaning)?, control)
+    fn supply(&self, launcher: Arc<dyn Launcher>, control: &Control) -> Result<Supply, CommandError> {
+        jobs::supply(self.jobs(), jobs::setting(self, launcher)?, control)
     }
 
     /// What was done before.
@@ -261,14 +260,14 @@ impl Work {
 /// On this machine.
 fn here(args: &Work) -> Done {
     let interrupts = Arc::new(Interrupts::catch());
-    let meaning: Arc<dyn Meaning> = Arc::new(OptionsOfRun::new(interrupts.clone(), args.quiet));
+    let launcher: Arc<dyn Launcher> = Arc::new(BinaryLauncher::new(interrupts.clone(), args.quiet));
     check_page(args)?;
     let (control, inbox) = schedule::control();
-    let supply = args.supply(meaning.clone(), &control)?;
+    let supply = args.supply(launcher.clone(), &control)?;
     let jobs = args.at_once.map_or_else(|| PoolOptions::default().processes, usize::from);
     // What a run leaves whose keeper and guard are killed together comes to us.
     let _by_mark_only = alhena::agent::supervise::adoption::every_child_is_a_runs();
-    let local = Arc::new(Local::new(meaning, args.transport.into(), jobs)?);
+    let local = Arc::new(Local::new(launcher, args.transport.into(), jobs)?);
     if let Some(job) = supply.entries().iter().find(|job| job.private)
         && let Some(failure) = local.no_places()
     {

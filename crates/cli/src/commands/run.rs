@@ -101,7 +101,7 @@ fn target(output: Option<&PathBuf>) -> io::Result<(Target, Option<File>)> {
 }
 
 /// The defaults in files, for where this runs.
-pub(super) fn config(options: &RunOptions) -> Result<Config, RunError> {
+pub fn config(options: &RunOptions) -> Result<Config, RunError> {
     Config::of_run(options.dir.as_deref(), options.trust, options.no_config, &Environment::of_process())
 }
 

@@ -13,10 +13,10 @@ use alhena_serve::{Access, Knows, OnExit, Problem, ServeError, Server, Settings,
 use clap::ValueEnum;
 use serde_json::Value;
 
-use super::batch::meaning::OptionsOfRun;
 use super::options::approval;
 use super::{capabilities, doctor};
 use crate::command_error::{CommandError, Done};
+use crate::launcher::BinaryLauncher;
 use crate::output::{print, say};
 use crate::signals::Interrupts;
 use alhena::model::options::time;
@@ -154,12 +154,12 @@ fn token(asked: &TokenArgs, state: &std::path::Path) -> Done {
 fn serve(args: Args, state: PathBuf, environment: Environment) -> Done {
     check(&args)?;
     let interrupts = Arc::new(Interrupts::catch());
-    let meaning = Arc::new(OptionsOfRun::new(interrupts.clone(), args.quiet));
+    let launcher = Arc::new(BinaryLauncher::new(interrupts.clone(), args.quiet));
     let (quiet, read_token) = (args.quiet, args.read_token);
     let warning = warning(&args);
     let settings = settings(args, state.clone());
     let binary = Binary { tmux: settings.tmux.clone() };
-    let server = Server::open(settings, meaning, Arc::new(binary), environment).map_err(refused)?;
+    let server = Server::open(settings, launcher, Arc::new(binary), environment).map_err(refused)?;
     let broken = |error: std::io::Error| CommandError::failed(error, "");
     let mut lines = server.address().map_err(broken)?;
     if read_token {
@@ -303,10 +303,7 @@ impl Knows for Binary {
 mod tests {
     use std::path::Path;
 
-    use alhena_serve::policy::TABLE;
-
     use super::is_origin;
-    use alhena::model::Setting;
     use alhena::model::options::properties;
 
     #[test]
@@ -319,15 +316,6 @@ mod tests {
         {
             assert!(!is_origin(other), "{other}");
         }
-    }
-
-    #[test]
-    fn every_option_of_a_run_has_a_rule_and_every_rule_an_option() {
-        let mut names: Vec<&str> = Setting::ALL.iter().map(|setting| setting.name()).collect();
-        let mut ruled: Vec<&str> = TABLE.iter().map(|(name, _)| *name).collect();
-        names.sort_unstable();
-        ruled.sort_unstable();
-        assert_eq!(names, ruled);
     }
 
     /// To write it anew: `UPDATE_SCHEMAS=1 cargo test -p alhena-cli committed`.

@@ -5,7 +5,7 @@ use std::error::Error;
 use std::fmt;
 
 use super::{COMMAND_LINE_ONLY, Setting};
-use crate::Hint;
+use crate::{Failure, FailureKind, Hint};
 
 /// A text that is not a value of an option.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -61,6 +61,11 @@ pub struct SettingError {
 }
 
 impl SettingError {
+    /// A problem that is not with one option alone, and what to do.
+    pub fn new(problem: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { setting: None, problem: problem.into(), fix: fix.into() }
+    }
+
     /// A bad value of this option.
     pub fn of(setting: Setting, BadValue { problem, fix }: BadValue) -> Self {
         Self { setting: Some(setting), problem, fix }
@@ -107,6 +112,12 @@ impl fmt::Display for SettingError {
 }
 
 impl Error for SettingError {}
+
+impl From<SettingError> for Failure {
+    fn from(error: SettingError) -> Self {
+        Failure::new(FailureKind::Input, error.to_string()).with_hint(error.fix)
+    }
+}
 
 impl Hint for SettingError {
     fn hint(&self) -> Option<Cow<'_, str>> {

@@ -4,13 +4,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use alhena_agent::{RunError, Talk, Turn, TurnItem, Whom};
+use alhena_agent::{RunError, Talk, Turn, TurnItem};
 use alhena_batch::doing::Seen;
-use alhena_batch::meaning::{Agent, Ask, Options};
-use alhena_model::{EventKind, Failure, FailureKind, Outcome};
+use alhena_batch::launcher::Launch;
+use alhena_model::{EventKind, Failure, FailureKind, Outcome, Prompt, RunOptions};
 
 use super::questions::{asked, withdraw, withdrawn};
-use super::{Control, LONGEST_TITLE, TaskEntry, TaskState, ask, beginning, boxed};
+use super::{Control, LONGEST_TITLE, TaskEntry, TaskState, beginning, boxed, launch};
 use crate::fields::InFields;
 use crate::problem::Problem;
 use crate::state::{App, Shared};
@@ -18,9 +18,9 @@ use crate::state::{App, Shared};
 const NOW_AND_THEN: Duration = Duration::from_millis(100);
 
 /// Starts the agent of a conversation. If the conversation is being closed, its end is told by who closes it.
-pub fn open(app: &App, entry: &TaskEntry, options: &Options) {
+pub fn open(app: &App, entry: &TaskEntry, prompt: &Prompt, options: &RunOptions) {
     // A panic must not leave the clients of this conversation waiting.
-    let begun = catch_unwind(AssertUnwindSafe(|| begin(app, entry, options)));
+    let begun = catch_unwind(AssertUnwindSafe(|| begin(app, entry, prompt, options)));
     let opened = entry.talk().as_ref().and_then(Talk::opened);
     let failure = match begun {
         Ok(Ok(failure)) => failure,
@@ -68,20 +68,21 @@ pub fn not_opened(app: &App, entry: &TaskEntry, failure: Failure) {
 }
 
 /// Returns why the agent has no session, if it has none.
-fn begin(app: &App, entry: &TaskEntry, options: &Options) -> Result<Option<Failure>, Box<Failure>> {
-    let Ask { mut request, agent, environment, after, .. } = ask(app, options)?;
+fn begin(
+    app: &App,
+    entry: &TaskEntry,
+    prompt: &Prompt,
+    options: &RunOptions,
+) -> Result<Option<Failure>, Box<Failure>> {
+    let Launch { mut request, agent, environment, after } = launch(app, prompt, options)?;
     if entry.control().is_closing {
         return Err(Box::new(Failure::new(FailureKind::Cancelled, "it was closed before it began")));
     }
     request.began = None;
     let (mode, model) = (request.approval, request.model.clone());
-    let whom = match agent {
-        Agent::Gemini(gemini) => Whom::Gemini(*gemini),
-        Agent::Other(agent) => Whom::Other(agent),
-    };
-    let mut talk = Talk::begin(whom, request, environment).map_err(boxed)?;
+    let mut talk = Talk::begin(agent, request, environment).map_err(boxed)?;
     app.tasks.change(entry, |task| {
-        task.approval = Some(crate::policy::mode_name(mode).to_owned());
+        task.approval = Some(mode.to_string());
         task.model = model;
     });
     let mut turn = talk.open().map_err(boxed)?;
@@ -93,7 +94,7 @@ fn begin(app: &App, entry: &TaskEntry, options: &Options) -> Result<Option<Failu
         // It was closed before there was anything to close.
         talk.close();
     }
-    let mut fields = InFields::new(&*app.meaning);
+    let mut fields = InFields::default();
     while let Some(item) = turn.next_blocking() {
         if let TurnItem::Event(mut event) = item
             && !matches!(event.kind, EventKind::Finished { .. })
@@ -157,7 +158,7 @@ fn turn(app: &App, entry: &TaskEntry, number: u64, text: &str) -> Arc<Outcome> {
         Some(talk) => talk.prompt(text),
         None => cancelled("the conversation was closed before the turn began"),
     };
-    let mut fields = InFields::new(&*app.meaning);
+    let mut fields = InFields::default();
     let mut outcome = match begun {
         Ok(turn) => follow(app, entry, number, turn, &mut fields),
         Err(error) => Arc::new(Outcome::not_begun(error.into_failure())),
@@ -177,13 +178,7 @@ fn turn(app: &App, entry: &TaskEntry, number: u64, text: &str) -> Arc<Outcome> {
     outcome
 }
 
-fn follow(
-    app: &App,
-    entry: &TaskEntry,
-    number: u64,
-    mut turn: Turn,
-    fields: &mut InFields<'_>,
-) -> Arc<Outcome> {
+fn follow(app: &App, entry: &TaskEntry, number: u64, mut turn: Turn, fields: &mut InFields) -> Arc<Outcome> {
     {
         let mut control = entry.control();
         control.canceller = Some(turn.canceller());
@@ -266,7 +261,7 @@ impl TaskEntry {
 }
 
 fn end(app: &App, entry: &TaskEntry, mut failure: Option<Failure>) {
-    let fields = InFields::new(&*app.meaning);
+    let fields = InFields::default();
     failure.iter_mut().for_each(|failure| fields.failure(failure));
     let waiting = {
         let mut control = entry.control();

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use similar::TextDiff;
 
 use super::{TaskEntry, TaskState};
+use crate::policy;
 use crate::problem::Problem;
 use crate::state::App;
 
@@ -134,7 +135,7 @@ pub fn answer(
         let mut control = entry.control();
         if decision == Decision::Always {
             let question = control.waiting.get(&number).ok_or_else(gone)?.question();
-            app.policy.may_allow_always(matches!(question.action, Action::Diff { .. }))?;
+            policy::may_allow_always(&app.policy, matches!(question.action, Action::Diff { .. }))?;
         }
         control.waiting.remove(&number).ok_or_else(gone)?
     };

@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
-use alhena_batch::meaning::Options;
-use alhena_model::{Failure, FailureKind, Outcome};
+use alhena_batch::launcher::in_fields;
+use alhena_model::{Failure, FailureKind, Outcome, RunOptions, SettingError};
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::State;
@@ -15,7 +15,7 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::stream;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
@@ -27,7 +27,7 @@ use super::{
     TaskKind, TaskWithOutcome, conversation, questions, run,
 };
 use crate::extract::{Asked, Given, Json, Named, aside, json, limit, typed};
-use crate::policy::mode_name;
+use crate::policy;
 use crate::problem::Problem;
 use crate::state::Shared;
 use crate::stream::{Form, Until, last_seen, response};
@@ -96,19 +96,27 @@ pub struct Changes {
     model: Option<String>,
 }
 
-/// Returns the options with which a task starts, if the policy admits them and they make sense.
-fn admitted(app: &Shared, given: &Options, kind: TaskKind) -> Result<Options, Problem> {
-    let mut options = app.policy.admit(given, kind.beginning(), &|name| app.meaning.is_option(name))?;
-    if kind == TaskKind::Conversation {
-        // The options of a run are not complete without a prompt.
-        options.insert("prompt".to_owned(), Value::from("."));
-    }
-    app.meaning.check(&options).map_err(Problem::faults)?;
-    Ok(options)
+/// Returns the prompt and the options with which a task starts, if the policy admits them and they make sense.
+fn admitted(
+    app: &Shared,
+    given: &Map<String, Value>,
+    kind: TaskKind,
+) -> Result<(alhena_model::Prompt, RunOptions), Problem> {
+    let (mut prompt, mut options) = policy::read(given)?;
+    policy::admit(&app.policy, kind, &mut prompt, &mut options)?;
+    let prompt = match kind {
+        TaskKind::Run => prompt
+            .ok_or_else(|| SettingError::new("there is no prompt", "Give a prompt, or a prompt_file."))?,
+        // Requests have one, and those of a conversation do not use it.
+        TaskKind::Conversation => ".".into(),
+    };
+    prompt.check()?;
+    app.launcher.check(&prompt, &options).map_err(|error| in_fields(&error))?;
+    Ok((prompt, options))
 }
 
 /// Returns the key of a request, with a digest of its options.
-fn key(headers: &HeaderMap, given: &Options) -> Result<Option<Key>, Problem> {
+fn key(headers: &HeaderMap, given: &Map<String, Value>) -> Result<Option<Key>, Problem> {
     let Some(name) = headers.get("idempotency-key") else { return Ok(None) };
     let is_plain =
         |name: &&str| (1..=200).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_graphic());
@@ -125,7 +133,7 @@ pub async fn start(
     State(app): State<Shared>,
     Extension(kind): Extension<TaskKind>,
     headers: HeaderMap,
-    Given(given): Given<Options>,
+    Given(given): Given<Map<String, Value>>,
 ) -> Result<Response, Problem> {
     let key = key(&headers, &given)?;
     if app.is_ending() {
@@ -136,10 +144,10 @@ pub async fn start(
         if let Some(before) = app.tasks.before(kind, key.as_ref())? {
             return Ok(Started::Before(before));
         }
-        let options = admitted(&app, &given, kind)?;
-        let started = app.tasks.start(kind, key, |id| Task::new(kind, id, &options))?;
+        let (prompt, options) = admitted(&app, &given, kind)?;
+        let started = app.tasks.start(kind, key, |id| Task::new(kind, id, &prompt, &options))?;
         if let Started::New(entry) = &started {
-            perform(&app, entry, options)?;
+            perform(&app, entry, prompt, options)?;
         }
         Ok(started)
     });
@@ -157,10 +165,15 @@ pub async fn start(
 }
 
 /// Starts the thread of a new task.
-fn perform(app: &Shared, entry: &Arc<TaskEntry>, options: Options) -> Result<(), Problem> {
+fn perform(
+    app: &Shared,
+    entry: &Arc<TaskEntry>,
+    prompt: alhena_model::Prompt,
+    options: RunOptions,
+) -> Result<(), Problem> {
     let spawned = app.spawn(entry.kind.name(), entry, move |app, entry| match entry.kind {
-        TaskKind::Run => run::perform(app, entry, &options),
-        TaskKind::Conversation => conversation::open(app, entry, &options),
+        TaskKind::Run => run::perform(app, entry, &prompt, &options),
+        TaskKind::Conversation => conversation::open(app, entry, &prompt, &options),
     });
     spawned.map_err(|error| {
         let failure = Failure::new(FailureKind::Crashed, format!("it could not be started: {error}"));
@@ -315,7 +328,7 @@ pub async fn change(
     Given(changes): Given<Changes>,
 ) -> Result<Response, Problem> {
     let entry = app.tasks.get(TaskKind::Conversation, &id)?;
-    let mode = changes.mode.as_deref().map(|mode| app.policy.mode(mode)).transpose()?;
+    let mode = changes.mode.as_deref().map(|mode| policy::mode(&app.policy, mode)).transpose()?;
     if changes.model.as_deref().is_some_and(|model| model.trim().is_empty()) {
         return Err(
             Problem::input("model: a name is needed").hint("Leave it out to keep the one that it has.")
@@ -326,7 +339,7 @@ pub async fn change(
         let talk = talk.as_mut().ok_or_else(|| Problem::conflict("the conversation is not open"))?;
         if let Some(mode) = mode {
             talk.set_mode(mode)?;
-            app.tasks.change(&entry, |task| task.approval = Some(mode_name(mode).to_owned()));
+            app.tasks.change(&entry, |task| task.approval = Some(mode.to_string()));
         }
         if let Some(model) = changes.model {
             talk.set_model(model.clone())?;

@@ -4,12 +4,12 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use alhena_agent::Run;
+use alhena_agent::{Run, Whom};
 use alhena_batch::doing::Seen;
-use alhena_batch::meaning::{After, Agent, Ask, Options};
-use alhena_model::{EventKind, Failure, FailureKind, Outcome, Status, Timestamp};
+use alhena_batch::launcher::{After, Launch};
+use alhena_model::{EventKind, Failure, FailureKind, Outcome, Prompt, RunOptions, Status, Timestamp};
 
-use super::{RECORDING, TaskEntry, TaskState, TaskStore, ask, boxed};
+use super::{RECORDING, TaskEntry, TaskState, TaskStore, boxed, launch};
 use crate::fields::InFields;
 use crate::state::App;
 
@@ -23,10 +23,10 @@ impl TaskEntry {
 }
 
 /// Performs a run, and returns when nothing of it is left.
-pub fn perform(app: &App, run: &TaskEntry, options: &Options) {
-    let mut fields = InFields::new(&*app.meaning);
+pub fn perform(app: &App, run: &TaskEntry, prompt: &Prompt, options: &RunOptions) {
+    let mut fields = InFields::default();
     // A panic must not leave the clients of this run waiting.
-    let outcome = catch_unwind(AssertUnwindSafe(|| outcome(app, run, options, &mut fields)));
+    let outcome = catch_unwind(AssertUnwindSafe(|| outcome(app, run, prompt, options, &mut fields)));
     let mut outcome = outcome.unwrap_or_else(|_| {
         Outcome::not_begun(Failure::new(FailureKind::Crashed, "the server failed to follow the run"))
     });
@@ -41,8 +41,14 @@ pub fn finish(tasks: &TaskStore, run: &TaskEntry, outcome: Outcome) {
     tasks.end(run, EventKind::Finished { outcome: outcome.clone() }, |task| task.end_run(&outcome));
 }
 
-fn outcome(app: &App, run: &TaskEntry, options: &Options, fields: &mut InFields<'_>) -> Outcome {
-    let (started, after) = match start(app, run, options) {
+fn outcome(
+    app: &App,
+    run: &TaskEntry,
+    prompt: &Prompt,
+    options: &RunOptions,
+    fields: &mut InFields,
+) -> Outcome {
+    let (started, after) = match start(app, run, prompt, options) {
         Ok(started) => started,
         Err(failure) => return Outcome::not_begun(*failure),
     };
@@ -65,17 +71,21 @@ fn not_kept(error: &io::Error) -> Failure {
     Failure::new(kind, format!("its events could not be kept, so it was stopped: {error}"))
 }
 
-fn start(app: &App, run: &TaskEntry, options: &Options) -> Result<(Run, Option<After>), Box<Failure>> {
-    let Ask { mut request, agent, environment, transport, after } = ask(app, options)?;
+fn start(
+    app: &App,
+    run: &TaskEntry,
+    prompt: &Prompt,
+    options: &RunOptions,
+) -> Result<(Run, Option<After>), Box<Failure>> {
+    let Launch { mut request, agent, environment, after } = launch(app, prompt, options)?;
     if run.control().stops > 0 {
         return Err(Box::new(Failure::new(FailureKind::Cancelled, "it was stopped before it began")));
     }
     request.record = Some(run.dir.join(RECORDING));
-    request.transport = transport.unwrap_or(request.transport);
     let (model, approval) = (request.model.clone(), request.approval);
     let started = match agent {
-        Agent::Gemini(gemini) => gemini.run_in(request, &environment),
-        Agent::Other(agent) => agent.run_in(request, &environment),
+        Whom::Gemini(gemini) => gemini.run_in(request, &environment),
+        Whom::Other(agent) => agent.run_in(request, &environment),
     };
     let started = started.map_err(boxed)?;
     {
@@ -87,7 +97,7 @@ fn start(app: &App, run: &TaskEntry, options: &Options) -> Result<(Run, Option<A
         task.state = TaskState::Working;
         task.started_at = Some(Timestamp::now());
         task.model = model;
-        task.approval = Some(crate::policy::mode_name(approval).to_owned());
+        task.approval = Some(approval.to_string());
     });
     run.save(&run.locked());
     Ok((started, after))
@@ -98,7 +108,7 @@ fn follow(
     app: &App,
     entry: &TaskEntry,
     mut run: Run,
-    fields: &mut InFields<'_>,
+    fields: &mut InFields,
 ) -> (Arc<Outcome>, io::Result<()>) {
     let (mut seen, mut is_kept) = (Seen::default(), Ok(()));
     while let Some(mut event) = run.next_blocking() {

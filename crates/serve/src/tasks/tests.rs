@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use alhena_model::{Event, EventKind, FailureKind, Resolution, Source, Tokens, Usage};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::store::{Key, Started};
 use super::*;
@@ -19,9 +19,9 @@ fn store(dir: &Path, most: usize) -> TaskStore {
 }
 
 fn start(store: &TaskStore, kind: TaskKind, name: &str) -> Result<Started, Problem> {
-    let options = json!({"prompt": "p", "dir": "/"});
+    let options = RunOptions { dir: Some("/".into()), ..RunOptions::default() };
     let key = Key { name: name.to_owned(), asked: "the same".to_owned() };
-    store.start(kind, Some(key), |id| Task::new(kind, id, options.as_object().unwrap()))
+    store.start(kind, Some(key), |id| Task::new(kind, id, &"p".into(), &options))
 }
 
 fn started(store: &TaskStore, kind: TaskKind, name: &str) -> Arc<TaskEntry> {

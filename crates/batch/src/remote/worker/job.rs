@@ -4,13 +4,12 @@ use std::io;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use alhena_model::{Failure, FailureKind, Status};
+use alhena_model::{Failure, FailureKind, SettingError, Status};
 
 use super::{GOING, GivenJob, Left, Running, Worker, WorkerEvent};
-use crate::meaning::Fault;
 use crate::perform::{Attempt, Perform, Watch, Where};
 use crate::queue::{Delivery, QueueError};
-use crate::remote::envelope::{JobEnvelope, ResultEnvelope};
+use crate::remote::envelope::{JobEnvelope, ResultEnvelope, unread};
 use crate::remote::rate_limit;
 
 /// The hint for a job that is lost on its way.
@@ -20,7 +19,7 @@ impl Worker {
     pub(super) fn work_on(&self, delivery: Delivery, running: &Running) {
         let batch = delivery.batch().to_owned();
         let read = match delivery.lost() {
-            Some(why) => Err(Fault::new(format!("what the job says cannot be had: {why}"), AGAIN)),
+            Some(why) => Err(SettingError::new(format!("what the job says cannot be had: {why}"), AGAIN)),
             None => JobEnvelope::read(delivery.payload()),
         };
         let id = read.as_ref().map_or(delivery.job(), |envelope| &envelope.id).to_owned();
@@ -69,7 +68,7 @@ impl Worker {
     /// Runs a job. Fails if the server does not give what the job needs, which says nothing about the job.
     fn perform(&self, envelope: &JobEnvelope, watch: &Watch) -> Result<Attempt, QueueError> {
         let (mut folder, mut away) = (None, None);
-        let mut unpack = |name: &str| {
+        let unpack = |name: &str| {
             let fetch = || {
                 self.queue.file(name).map_err(|error| {
                     let told = io::Error::other(error.to_string());
@@ -77,23 +76,21 @@ impl Worker {
                     told
                 })
             };
-            let unpacked = self
-                .folders
-                .get(name, fetch)
-                .map_err(|error| Fault::new(format!("the folder of the job cannot be had: {error}"), ""))?;
+            let unpacked = self.folders.get(name, fetch).map_err(|error| {
+                SettingError::new(format!("the folder of the job cannot be had: {error}"), "")
+            })?;
             let path = unpacked.path().to_owned();
             folder = Some(unpacked);
             Ok(path)
         };
-        let job = match (self.admit)(envelope, &mut unpack) {
+        let job = match self.admission.admit(envelope, unpack) {
             Ok(job) => job,
-            Err(Fault { message, hint }) => {
-                let failure = Failure::new(FailureKind::Input, message).with_hint(hint);
-                return away.map_or_else(|| Ok(envelope.not_begun(failure, Where::Shared)), Err);
+            Err(error) => {
+                let not_begun = || envelope.not_begun(error.into(), Where::Shared);
+                return away.map_or_else(|| Ok(not_begun()), Err);
             }
         };
-        let model = job.options.get("model").and_then(serde_json::Value::as_str);
-        let clock = &rate_limit::clock(&self.quota, model);
+        let clock = &rate_limit::clock(&self.quota, job.options.model.as_deref());
         rate_limit::wait(&self.queue, clock, watch, |left| {
             (self.tell)(&WorkerEvent::RateLimited { clock, left });
         });
@@ -144,15 +141,14 @@ impl Worker {
             return self.note(delivery.give_back());
         }
         (self.tell)(&WorkerEvent::Done(given, outcome, took));
-        self.answer(delivery, envelope, ended, Delivery::finish);
+        self.answer(delivery, &envelope.left_out, ended, Delivery::finish);
     }
 
     /// Stores a result for an envelope that cannot be read.
-    fn refuse(&self, delivery: Delivery, Fault { message, hint }: Fault, given: &GivenJob) {
-        self.left(given, Left::Refused, &message);
-        let failure = Failure::new(FailureKind::Input, message).with_hint(hint);
-        let envelope = JobEnvelope::unread(delivery.job());
-        self.answer(delivery, &envelope, envelope.not_begun(failure, Where::Shared), Delivery::finish);
+    fn refuse(&self, delivery: Delivery, error: SettingError, given: &GivenJob) {
+        self.left(given, Left::Refused, &error.to_string());
+        let attempt = unread(delivery.job(), error.into());
+        self.answer(delivery, &[], attempt, Delivery::finish);
     }
 
     /// Puts aside a job that ended too many workers.
@@ -161,17 +157,18 @@ impl Worker {
         self.left(given, Left::Buried, &message);
         let failure = Failure::new(FailureKind::Crashed, message)
             .with_hint("It is kept in the stream alhena-dead; try it alone with `alhena run`.");
-        self.answer(delivery, envelope, envelope.not_begun(failure, Where::Nowhere), Delivery::bury);
+        let attempt = envelope.not_begun(failure, Where::Nowhere);
+        self.answer(delivery, &envelope.left_out, attempt, Delivery::bury);
     }
 
     fn answer(
         &self,
         delivery: Delivery,
-        envelope: &JobEnvelope,
+        left_out: &[String],
         ended: Attempt,
         store: fn(Delivery, &[u8]) -> Result<bool, QueueError>,
     ) {
-        let answer = ResultEnvelope::new(envelope, &self.name, delivery.attempt(), ended);
+        let answer = ResultEnvelope::new(left_out, &self.name, delivery.attempt(), ended);
         let sent = serde_json::to_vec(&answer).map_err(|error| error.to_string());
         let sent = sent.and_then(|bytes| store(delivery, &bytes).map_err(|error| error.to_string()));
         if let Err(error) = sent {

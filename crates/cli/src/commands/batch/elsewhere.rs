@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use alhena::batch::meaning::Meaning;
 use alhena::batch::queue::{Batch, Label, Layout, Name, Progress, Queue, QueueError};
 use alhena::batch::remote::submitter::{self, MissingResult, Submitter, SubmitterEvent, SubmitterOptions};
 use alhena::batch::schedule;
@@ -12,9 +11,9 @@ use alhena_sys::platform;
 use serde_json::json;
 
 use super::jobs::MOST_TOLD;
-use super::{By, OfQueue, OptionsOfRun, Work, check_page, finish};
+use super::{By, OfQueue, Work, check_page, finish};
 use crate::command_error::{CommandError, Done};
-use crate::far::{OptionsThatTravel, pack};
+use crate::launcher::BinaryLauncher;
 use crate::nats;
 use crate::output::{print, print_json, say, write, written};
 use crate::signals::Interrupts;
@@ -36,9 +35,8 @@ pub fn submit(args: &Work, url: &str) -> Done {
     check_page(args)?;
     let interrupts = Arc::new(Interrupts::catch());
     let label = args.label.as_deref().map_or(Ok(Label::any()), str::parse).map_err(nats::wrong)?;
-    let inner: Arc<dyn Meaning> = Arc::new(OptionsOfRun::new(interrupts.clone(), args.quiet));
     let (control, inbox) = schedule::control();
-    let supply = args.supply(Arc::new(OptionsThatTravel::new(inner)), &control)?;
+    let supply = args.supply(Arc::new(BinaryLauncher::new(interrupts.clone(), args.quiet)), &control)?;
     let given: Option<Name> = args.name.as_deref().map(str::parse).transpose().map_err(nats::wrong)?;
     // Whatever is refused here leaves no file of results behind.
     let (queue, address) = args.server.connect(Some(url), Layout::default())?;
@@ -67,7 +65,6 @@ pub fn submit(args: &Work, url: &str) -> Done {
         control: control.clone(),
         announced: batch,
         known,
-        pack: Box::new(|job, keep| pack(job, keep)),
         watches_workers: !args.quiet,
         tell: Box::new(move |event| tell(event, &server, &of_jobs)),
     })

@@ -5,7 +5,8 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use alhena::batch::meaning::{Fault, Meaning, Options};
+use alhena::batch::job::Fields;
+use alhena::batch::launcher::Launcher;
 use alhena::batch::schedule::Control;
 use alhena::batch::supply::{Complaint, Format, Setting, Supply, Template, Unusable, value_of_text};
 use alhena_sys::files;
@@ -17,14 +18,14 @@ use crate::command_error::CommandError;
 pub const MOST_TOLD: usize = 50;
 
 /// What all jobs have in common, as the command line says it.
-pub fn setting(args: &Work, meaning: Arc<dyn Meaning>) -> Result<Setting, CommandError> {
+pub fn setting(args: &Work, launcher: Arc<dyn Launcher>) -> Result<Setting, CommandError> {
     let ending = args.jobs().extension().and_then(|ending| ending.to_str()).map(str::to_lowercase);
     let format = match (args.format, ending.as_deref()) {
         (Some(Written::Csv), _) | (None, Some("csv")) => Format::Table(b','),
         (Some(Written::Tsv), _) | (None, Some("tsv")) => Format::Table(b'\t'),
         (Some(Written::Jsonl), _) | (None, _) => Format::Lines,
     };
-    let mut defaults = Options::new();
+    let mut defaults = Fields::new();
     for default in &args.defaults {
         let (name, text) = default.split_once('=').ok_or_else(|| {
             CommandError::usage(format!("--set {default} has no value"), "Write --set NAME=VALUE.")
@@ -33,11 +34,11 @@ pub fn setting(args: &Work, meaning: Arc<dyn Meaning>) -> Result<Setting, Comman
         if name == "id" {
             return Err(CommandError::usage("--set id would give all jobs the same id", "Leave it out."));
         }
-        defaults.insert(name.clone(), value_of_text(&name, text, meaning.as_ref()));
+        defaults.insert(name.clone(), value_of_text(&name, text));
     }
     let template = args.template.as_deref().map(Template::parse).transpose();
-    let template = template.map_err(|fault| CommandError::usage(fault.message, fault.hint))?;
-    Ok(Setting { format, defaults, template, meaning })
+    let template = template.map_err(|fault| CommandError::usage(fault.to_string(), fault.fix))?;
+    Ok(Setting { format, defaults, template, launcher, travels: args.nats.is_some() })
 }
 
 /// The jobs: of a file all, of anything else as they come.
@@ -91,12 +92,10 @@ impl Read for Later {
 fn wrong_jobs(path: &Path, complaints: &[Complaint]) -> CommandError {
     let path = path.display();
     let told =
-        complaints.iter().take(MOST_TOLD).map(
-            |Complaint { line, fault: Fault { message, hint } }| match hint.is_empty() {
-                true => format!("{path}:{line}: {message}"),
-                false => format!("{path}:{line}: {message}. {hint}"),
-            },
-        );
+        complaints.iter().take(MOST_TOLD).map(|Complaint { line, fault }| match fault.fix.is_empty() {
+            true => format!("{path}:{line}: {fault}"),
+            false => format!("{path}:{line}: {fault}. {}", fault.fix),
+        });
     let mut lines: Vec<String> = told.collect();
     if complaints.len() > MOST_TOLD {
         lines.push(format!("and {} more", complaints.len() - MOST_TOLD));

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use alhena::agent::dirs::Dirs;
 use alhena::agent::env::Environment;
 use alhena::batch::local::{Local, Way};
-use alhena::batch::meaning::Meaning;
 use alhena::batch::perform::Stop;
 use alhena::batch::queue::{Label, Layout};
+use alhena::batch::remote::admission::{Admission, WorkerLauncher};
 use alhena::batch::remote::folder::Folders;
 use alhena::batch::remote::worker::{Worker, WorkerEnd, WorkerOptions};
 use alhena::{FailureKind, PoolOptions, Request};
@@ -17,9 +17,8 @@ use alhena::{FailureKind, PoolOptions, Request};
 use super::Args;
 use super::print::EventPrinter;
 use crate::command_error::{CommandError, Done};
-use crate::commands::batch::OptionsOfRun;
 use crate::commands::run::find;
-use crate::far::{Gate, OptionsOfWorker};
+use crate::launcher::BinaryLauncher;
 use crate::nats;
 use crate::signals::Interrupts;
 
@@ -28,12 +27,12 @@ pub fn start(args: Args) -> Done {
     let labels: Vec<Label> =
         args.label.iter().map(|label| label.parse()).collect::<Result<_, _>>().map_err(nats::wrong)?;
     let root = root(&args.root)?;
-    let meaning = Arc::new(OptionsOfRun::new(interrupts.clone(), args.quiet || args.json));
+    let launcher = Arc::new(BinaryLauncher::new(interrupts.clone(), args.quiet || args.json));
     let environment = Environment::of_process();
     let mut request = Request::new("");
     let gemini = find(args.gemini.clone(), &mut request, &environment, args.quiet, &interrupts)?;
     // A signal ends whoever looks for it, and must not end jobs that are to finish.
-    meaning.knows(gemini.clone());
+    launcher.knows(gemini.clone());
     let jobs = args.jobs.map_or_else(|| PoolOptions::default().processes, usize::from);
     let (queue, address) = args.server.connect(args.nats.as_deref(), Layout::default().lease(args.lease))?;
     let dirs = Dirs::of(&environment).ok_or_else(|| {
@@ -44,18 +43,16 @@ pub fn start(args: Args) -> Done {
     })?;
     // What a run leaves whose keeper and guard are killed together comes to us.
     let _by_mark_only = alhena::agent::supervise::adoption::every_child_is_a_runs();
-    let meaning: Arc<dyn Meaning> = Arc::new(OptionsOfWorker::new(meaning));
-    let local = Local::new(meaning, Way::from(args.transport), jobs)?;
+    let local = Local::new(Arc::new(WorkerLauncher(launcher)), Way::from(args.transport), jobs)?;
     let name = args.name.clone().unwrap_or_else(own_name);
     let printer = Arc::new(EventPrinter { json: args.json, quiet: args.quiet });
     let below = root.display().to_string();
-    let gate = Gate { root, most: args.max_approval, gemini: gemini.path.clone() };
     let prints = printer.clone();
     let worker = Worker::new(WorkerOptions {
         queue,
         name: name.clone(),
         quota: args.quota.clone(),
-        admit: Box::new(move |envelope, unpack| gate.admit(envelope, unpack)),
+        admission: Admission::new(root, args.max_approval, gemini.path),
         folders,
         local,
         tell: Box::new(move |event| prints.event(event)),

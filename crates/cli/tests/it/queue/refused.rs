@@ -138,9 +138,12 @@ fn a_letter_that_was_written_by_hand_gets_no_further() {
         );
     }
     unread.sort();
-    assert!(unread[2].starts_with("\"none\" \"0a\" \"the worker refuses it: it is no job: "), "{unread:?}");
+    assert!(
+        unread[0].starts_with("\"3\" \"\" \"the worker refuses it: it is no job: missing field `prompt`")
+    );
+    assert!(unread[3].starts_with("\"none\" \"0a\" \"the worker refuses it: it is no job: "), "{unread:?}");
     assert_eq!(
-        unread[1],
+        unread[2],
         "\"new\" \"0b\" \"the worker refuses it: it was written by another release of alhena\""
     );
     assert!(gathering.next(std::time::Duration::from_millis(300)).unwrap().is_none());

@@ -1,4 +1,4 @@
-//! What the options of a job mean: what the same options of `run` mean.
+//! Runs of batches, workers and servers, prepared as `alhena run` prepares its own.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -7,12 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use alhena::agent::env::Environment;
 use alhena::agent::facts::{self, TrustState};
-use alhena::batch::job::FIELDS;
-use alhena::batch::meaning::{Agent, Ask, Checked, Fault, Meaning, Options};
-use alhena::model::{RunOptions, Setting};
-use alhena::{Approval, Gemini, Hint, Request, RunError, Trust};
+use alhena::agent::{Prompt, Whom};
+use alhena::batch::launcher::{Launch, Launcher, in_fields};
+use alhena::model::RunOptions;
+use alhena::{Approval, Gemini, Request, RunError, Trust};
 use parking_lot::Mutex;
-use serde_json::Value;
 
 use crate::cassette;
 use crate::commands::install;
@@ -21,11 +20,8 @@ use crate::commands::run::{config, find};
 use crate::offline::{self, Offline};
 use crate::signals::Interrupts;
 
-/// Options that name files which say what a job is.
-const INPUTS: &[&str] = &["prompt_file", "system_prompt_file", "schema"];
-
-/// Knows the options of `run`, and what many jobs share.
-pub struct OptionsOfRun {
+/// Prepares runs, with what many of them share.
+pub struct BinaryLauncher {
     environment: Environment,
     interrupts: Arc<Interrupts>,
     quiet: bool,
@@ -36,7 +32,7 @@ pub struct OptionsOfRun {
     scenarios: AtomicU64,
 }
 
-impl OptionsOfRun {
+impl BinaryLauncher {
     pub fn new(interrupts: Arc<Interrupts>, quiet: bool) -> Self {
         Self {
             environment: Environment::of_process(),
@@ -53,17 +49,6 @@ impl OptionsOfRun {
     pub fn knows(&self, gemini: Gemini) {
         let key = (Some(gemini.path.clone()), PathBuf::new());
         self.found.lock().insert(key, gemini);
-    }
-
-    fn asked(&self, given: &Options) -> Result<Asked, Vec<Fault>> {
-        let names: Vec<&str> = FIELDS.iter().map(|(name, _)| *name).collect();
-        let (prompt, options) = RunOptions::with_prompt_from(given, &names)
-            .map_err(|errors| errors.into_iter().map(Fault::from).collect::<Vec<_>>())?;
-        let asked = prompt.ok_or_else(no_prompt).and_then(|prompt| {
-            prompt.check()?;
-            asked(prompt, options.clone(), &config(&options)?.for_jobs())
-        });
-        asked.map_err(|error| vec![in_fields(&error)])
     }
 
     /// The scripted model, started when the first job needs it.
@@ -124,45 +109,20 @@ impl OptionsOfRun {
     }
 }
 
-impl Meaning for OptionsOfRun {
-    fn is_option(&self, name: &str) -> bool {
-        Setting::named(name).is_some()
+impl Launcher for BinaryLauncher {
+    fn check(&self, prompt: &Prompt, options: &RunOptions) -> Result<RunOptions, RunError> {
+        asked(prompt.clone(), options.clone(), &config(options)?.for_jobs()).map(|asked| asked.options)
     }
 
-    fn value_of_text(&self, name: &str, text: &str) -> Value {
-        Setting::named(name).map_or_else(|| text.into(), |setting| setting.value_of_text(text))
-    }
-
-    fn in_names(&self, text: &str) -> String {
-        Setting::in_fields(text)
-    }
-
-    fn check(&self, options: &Options) -> Result<Checked, Vec<Fault>> {
-        let asked = self.asked(options)?;
-        let mut inputs: Vec<PathBuf> = Vec::new();
-        for name in INPUTS {
-            let named = options.get(*name).and_then(Value::as_str).map(PathBuf::from);
-            inputs.extend(named.filter(|path| *name != "schema" || path.is_file()));
-        }
-        let dir = asked.request.dir.as_deref().unwrap_or(Path::new("."));
-        let dir = dir.canonicalize().map_err(|error| {
-            vec![Fault::new(format!("{}: {error}", dir.display()), "Give a directory that exists.")]
-        })?;
-        Ok(Checked { writes: may_write(&asked), dir, inputs })
-    }
-
-    fn ask(&self, options: &Options, place: Option<&Path>) -> Result<Ask, RunError> {
-        let asked = self.asked(options).map_err(|mut wrong| {
-            let Fault { message, hint } = wrong.pop().unwrap_or_else(|| Fault::new("it is no job", ""));
-            RunError::Usage { message, hint }
-        })?;
-        let Asked { mut request, who, options } = asked;
-        let transport = options.transport;
+    fn launch(&self, prompt: &Prompt, options: &RunOptions, copy: Option<&Path>) -> Result<Launch, RunError> {
+        let asked =
+            config(options).and_then(|config| asked(prompt.clone(), options.clone(), &config.for_jobs()));
+        let Asked { mut request, who, options } = asked.map_err(|error| in_fields(&error))?;
         let mut environment = self.environment.clone();
         let gemini = match who {
             Who::Other(agent) => {
-                request.dir = place.map(Path::to_owned).or(request.dir);
-                return Ok(Ask { request, agent: Agent::Other(agent), environment, transport, after: None });
+                request.dir = copy.map(Path::to_owned).or(request.dir);
+                return Ok(Launch { request, agent: Whom::Other(agent), environment, after: None });
             }
             Who::Gemini(gemini) => gemini,
         };
@@ -174,44 +134,16 @@ impl Meaning for OptionsOfRun {
         };
         let cassette = cassette::prepare(&options, &mut request, &mut environment)?;
         let gemini = self.gemini(gemini, offline.is_some(), &mut request, &environment)?;
-        if let Some(place) = place {
+        if let Some(copy) = copy {
             trust_as_original(&mut request, &environment);
-            request.dir = Some(place.to_owned());
+            request.dir = Some(copy.to_owned());
         }
         let after = move |outcome: &alhena::Outcome| {
             drop(offline);
             cassette.map(|cassette| cassette.take_out(Some(outcome))).unwrap_or_default()
         };
-        let agent = Agent::Gemini(Box::new(gemini));
-        Ok(Ask { request, agent, environment, transport, after: Some(Box::new(after)) })
+        Ok(Launch { request, agent: Whom::Gemini(gemini), environment, after: Some(Box::new(after)) })
     }
-}
-
-fn no_prompt() -> RunError {
-    RunError::Usage { message: "there is no prompt".into(), hint: "Give a prompt, or a prompt_file.".into() }
-}
-
-/// What is wrong with a request, with the names of fields.
-fn in_fields(error: &RunError) -> Fault {
-    let hint = error.hint().unwrap_or_default();
-    Fault::new(Setting::in_fields(&error.to_string()), Setting::in_fields(&hint))
-}
-
-/// Whether an agent may change something without being asked.
-fn may_write(asked: &Asked) -> bool {
-    let Asked { request, who, options } = asked;
-    // The scripted model may do everything, unless something else is said.
-    let approval = match options.offline {
-        Some(_) => options.approval.unwrap_or(Approval::Yolo),
-        None => request.approval,
-    };
-    let reads_only = matches!(approval, Approval::Default | Approval::Plan)
-        && request.allow_tools.is_empty()
-        && request.rules.is_empty()
-        && request.policies.is_empty()
-        && request.mcp_servers.is_empty()
-        && request.extra_args.is_empty();
-    !reads_only || matches!(who, Who::Other(_))
 }
 
 /// A copy of a folder that the user trusts is trusted as that is.
