@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use alhena_model::{FailureKind, Input, Interpreter, Outcome, Timestamp, Witnesses};
+use alhena_model::{FailureKind, Input, Interpreter, Outcome, RunOptions, Timestamp, Witnesses};
 use alhena_sys::files;
 use alhena_sys::growth::Growth;
 use alhena_sys::processes;
@@ -28,7 +28,7 @@ use crate::prepare::{self, Again, Ready, RunError};
 use crate::prices;
 use crate::rate_limit::Patience;
 use crate::recording::{Header, Recorder, secrets};
-use crate::request::{Prompt, Request, Transport};
+use crate::request::{Prompt, Request, RunExtras, Transport};
 use crate::run::{About, Over, Queue, Run, Sessions, Stopper};
 use crate::supervise::custody::{Custody, Locks, keeper_program};
 use crate::tail::SessionTail;
@@ -36,14 +36,31 @@ use crate::telemetry;
 use crate::ward::Ward;
 
 impl Gemini {
-    /// Starts a run in the environment of this process.
-    pub fn run(&self, request: Request) -> Result<Run, RunError> {
-        self.run_in(request, &Environment::of_process())
+    /// Starts a run.
+    ///
+    /// The options that choose the agent (`gemini`, `agent_command`, `offline`, `cassette`) are for the `alhena` binary and are refused.
+    pub fn run(&self, prompt: impl Into<Prompt>, options: &RunOptions) -> Result<Run, RunError> {
+        self.run_with(prompt, options, RunExtras::default())
     }
 
     /// Starts a run and waits for its outcome, without an async runtime.
-    pub fn run_blocking(&self, request: Request) -> Result<Arc<Outcome>, RunError> {
-        Ok(self.run(request)?.outcome_blocking())
+    pub fn run_blocking(
+        &self,
+        prompt: impl Into<Prompt>,
+        options: &RunOptions,
+    ) -> Result<Arc<Outcome>, RunError> {
+        Ok(self.run(prompt, options)?.outcome_blocking())
+    }
+
+    /// Starts a run with what is not an option, such as callbacks or another environment.
+    pub fn run_with(
+        &self,
+        prompt: impl Into<Prompt>,
+        options: &RunOptions,
+        extras: RunExtras,
+    ) -> Result<Run, RunError> {
+        let environment = extras.environment.clone();
+        self.run_in(Request::for_program(Some(prompt.into()), options, extras)?, &environment)
     }
 
     /// For recordings.
@@ -51,7 +68,8 @@ impl Gemini {
         json!({ "gemini": { "path": self.path, "version": self.version.to_string() } })
     }
 
-    /// Starts a run in an environment of the caller's making.
+    /// Starts a run whose options are resolved, for programs of this workspace.
+    #[doc(hidden)]
     pub fn run_in(&self, request: Request, environment: &Environment) -> Result<Run, RunError> {
         if request.chosen_transport() == Transport::Acp {
             return acp::run_once(acp::Who::Gemini(self), request, environment);
@@ -63,10 +81,10 @@ impl Gemini {
             ));
         }
         let started = Instant::now();
+        let keeper = keeper(&request, environment)?;
         let request = prices::settle(request, environment)?;
         let (mut ready, again) = prepare::prepare(self, &request, environment)?;
         let recorder = recorder(&request, &self.described(), &ready)?;
-        let keeper = keeper_program(environment);
         if !processes::COMPLETE {
             ready
                 .warnings
@@ -155,6 +173,17 @@ fn launch(
     Ok(Run::new(events, queued, Stopper::new(stopper, over), about, sessions))
 }
 
+/// The program that is to be the keeper, or the refusal to run without one.
+pub(crate) fn keeper(request: &Request, environment: &Environment) -> Result<Option<PathBuf>, RunError> {
+    match keeper_program(environment) {
+        None if request.require_keeper => Err(RunError::usage(
+            "no process can supervise the run: there is no keeper",
+            "Install the alhena binary or name it in ALHENA_KEEPER, or call `keeper::run_if_keeper` at the start of `main`.",
+        )),
+        program => Ok(program),
+    }
+}
+
 pub(crate) fn interpreter(request: &Request, home: Option<&Home>) -> Interpreter {
     let interpreter = Interpreter::with(witnesses(home));
     if request.conversation { interpreter.keeping_conversation() } else { interpreter }
@@ -186,8 +215,9 @@ fn described(request: &Request, who: &Value, ready: &Ready) -> Value {
     let launch = &ready.launch;
     let mut described = json!({
         "prompt": match &request.prompt {
-            Prompt::Text(text) => json!(text),
-            Prompt::File(path) => json!({ "file": path }),
+            None => Value::Null,
+            Some(Prompt::Text(text)) => json!(text),
+            Some(Prompt::File(path)) => json!({ "file": path }),
         },
         "dir": ready.dir,
         "model": request.model,

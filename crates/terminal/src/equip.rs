@@ -73,10 +73,10 @@ fn apply(
             let dir = request.dir.clone().unwrap_or_else(|| PathBuf::from("."));
             let told = ContextFile::write(borrowed, &dir, id, prompt);
             request.notices.extend(told.map_err(|error| (dir.join("GEMINI.md"), error))?);
-            request.prompt = match &request.prompt {
-                Prompt::Text(text) if !text.trim().is_empty() => Prompt::Text(format!("{prompt}\n\n{text}")),
-                _ => Prompt::Text(prompt.to_owned()),
-            };
+            request.prompt = Some(match &request.prompt {
+                Some(Prompt::Text(text)) if !text.trim().is_empty() => format!("{prompt}\n\n{text}").into(),
+                _ => prompt.into(),
+            });
         }
     }
     Ok(())
@@ -111,7 +111,8 @@ mod tests {
     }
 
     fn launch(desk: &Desk) -> Launch {
-        let request = Request::new("Begin.").dir(desk.root.path().join("work"));
+        let dir = Some(desk.root.path().join("work"));
+        let request = Request { prompt: Some("Begin.".into()), dir, ..Request::default() };
         Launch { request, profile: Some(Profile::parse(TEXT, "p").unwrap()), ..Launch::default() }
     }
 
@@ -122,7 +123,7 @@ mod tests {
         let request = &launch.request;
         assert_eq!(request.model.as_deref(), Some("gemini-2.5-pro"));
         assert_eq!(request.system_prompt, Some(SystemPrompt::Append("You are terse.".to_owned())));
-        assert_eq!(request.prompt, Prompt::Text("Begin.".to_owned()));
+        assert_eq!(request.prompt, Some("Begin.".into()));
         assert_eq!(request.deny_tools, ["web_fetch", "google_web_search"]);
         assert_eq!(request.mcp_servers, for_terminal(&[McpServer::process("s", "c", [""; 0])], "t1"));
         assert_eq!(std::fs::read_dir(desk.root.path().join("work")).unwrap().count(), 0);
@@ -135,7 +136,7 @@ mod tests {
         let desk = desk();
         let wanted = Launch { profile_by: ProfileBy::Document, mcp_scope: McpScope::User, ..launch(&desk) };
         let launch = equip(wanted, "t1", &desk.borrowed, &desk.environment).unwrap();
-        assert_eq!(launch.request.prompt, Prompt::Text("You are terse.\n\nBegin.".to_owned()));
+        assert_eq!(launch.request.prompt, Some("You are terse.\n\nBegin.".into()));
         assert_eq!((&launch.request.system_prompt, launch.request.mcp_servers.len()), (&None, 0));
         let context = desk.root.path().join("work/GEMINI.md");
         let settings = desk.root.path().join("home/.gemini/settings.json");

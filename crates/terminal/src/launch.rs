@@ -44,7 +44,7 @@ const LONGEST_DRAWING: Duration = Duration::from_secs(5);
 pub struct Launch {
     /// What people call it: letters, digits, `-` and `_`. Made up when not given.
     pub name: Option<String>,
-    /// What to run. An empty prompt is none; limits of time do not apply.
+    /// What to run. Limits of time do not apply.
     pub request: Request,
     /// Who the agent is.
     pub profile: Option<Profile>,
@@ -86,7 +86,7 @@ impl Default for Launch {
     fn default() -> Self {
         Self {
             name: None,
-            request: Request::new(""),
+            request: Request::default(),
             profile: None,
             profile_by: ProfileBy::default(),
             mcp_scope: McpScope::default(),
@@ -150,14 +150,14 @@ impl Terminals {
         let (name, before) = self.free_name(launch.name.as_deref(), launch.request.resume.is_some())?;
         let mut request = launch.request.clone();
         request.dir = Some(dir.clone());
-        if let Prompt::Text(text) = &request.prompt
+        if let Some(Prompt::Text(text)) = &request.prompt
             && text.len() > LONGEST_ARGUMENT
         {
-            request.prompt = Prompt::Text(String::new());
+            request.prompt = None;
         }
         let notices = match &request.prompt {
-            Prompt::Text(text) => prompt_of(text).notices(),
-            Prompt::File(_) => Vec::new(),
+            Some(Prompt::Text(text)) => prompt_of(text).notices(),
+            Some(Prompt::File(_)) | None => Vec::new(),
         };
         let record = Record {
             id: id.clone(),
@@ -187,7 +187,7 @@ impl Terminals {
         environment.set(crate::TERMINAL_ID, &id);
         Orders::new(&request, &gemini.path, &environment).leave_at(&self.inner.store.orders(&id))?;
         self.inner.store.put(&record)?;
-        if let Prompt::Text(text) = &request.prompt
+        if let Some(Prompt::Text(text)) = &request.prompt
             && !text.trim().is_empty()
         {
             let journal = Journal::beside(&self.inner.store.path(&id));
@@ -273,7 +273,7 @@ impl Terminal {
     fn become_ready(&self, launch: &Launch, deadline: Instant) -> Result<(), TerminalError> {
         self.warm_up(deadline.min(Instant::now() + SHELL))?;
         self.type_agent()?;
-        let Prompt::Text(prompt) = &launch.request.prompt else {
+        let Some(Prompt::Text(prompt)) = &launch.request.prompt else {
             return self.wait_for_ready(Expect::Idle, launch, deadline);
         };
         let by_paste = prompt.len() > LONGEST_ARGUMENT;

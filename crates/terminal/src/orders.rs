@@ -48,8 +48,8 @@ pub(crate) fn prompt_of(text: &str) -> Wording {
 impl Orders {
     pub(crate) fn new(request: &Request, gemini: &Path, environment: &Environment) -> Self {
         let prompt = match &request.prompt {
-            Prompt::Text(text) => prompt_of(text).text,
-            Prompt::File(_) => String::new(),
+            Some(Prompt::Text(text)) => prompt_of(text).text,
+            Some(Prompt::File(_)) | None => String::new(),
         };
         let (append_prompt, replace_prompt) = match request.system_prompt.clone() {
             Some(SystemPrompt::Append(text)) => (Some(text), None),
@@ -116,7 +116,7 @@ impl Orders {
 
     pub(crate) fn request(&self) -> Result<Request, TerminalError> {
         let wrong = |what: String| TerminalError::usage(what, "");
-        let mut request = Request::new(self.prompt.clone());
+        let mut request = Request { prompt: Some(self.prompt.as_str().into()), ..Request::default() };
         request.dir = self.dir.clone();
         request.model = self.model.clone();
         request.approval = self.approval.parse::<Approval>().map_err(|bad| wrong(bad.to_string()))?;

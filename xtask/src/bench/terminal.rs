@@ -104,8 +104,12 @@ impl Lab {
     }
 
     fn measure(&self, turns: usize) -> Result<Outcome, String> {
-        let mut request = Request::new("").dir(self.home.workspace()).model("gemini-2.5-flash");
-        request.approval = Approval::Yolo;
+        let request = Request {
+            dir: Some(self.home.workspace()),
+            model: Some("gemini-2.5-flash".to_owned()),
+            approval: Approval::Yolo,
+            ..Request::default()
+        };
         let launch =
             Launch { request, gemini: Some(self.gemini.clone()), timeout: LONG, ..Launch::default() };
         let terminal = self.terminals.launch(launch).map_err(|error| error.to_string())?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::lab::Lab;
+use crate::lab::{Build, Lab};
 use alhena::agent::Transport;
 use alhena::model::{Change, FileChange, Source, Usage};
 use alhena::scripted::{After, Scenario, Turn};

@@ -30,7 +30,7 @@ use crate::request::Request;
 use crate::retries::Retries;
 use crate::run::{About, Over, Queue, Run, Sessions, Stopper};
 use crate::start;
-use crate::supervise::custody::{Custody, Locks, keeper_program};
+use crate::supervise::custody::{Custody, Locks};
 use crate::tail::SessionTail;
 use crate::telemetry::{self, TelemetryTail};
 use crate::ward::Ward;
@@ -42,10 +42,10 @@ pub(in crate::acp) fn converse(
     environment: &Environment,
 ) -> Result<Conversation, RunError> {
     let started = Instant::now();
+    let keeper = start::keeper(&request, environment)?;
     let request = prices::settle(request, environment)?;
     let (ready, pipe) = who.prepare(&request, environment, Purpose::One)?;
     let opening = who.opening(&request, ready.home.as_ref())?;
-    let keeper = keeper_program(environment);
     let begin = || {
         let (bell, rung) = bell()?;
         let (orders, taken) = mpsc::channel();
@@ -66,12 +66,12 @@ pub(in crate::acp) fn converse(
 /// One prompt as a run: the same events and outcome as a headless run, and nothing left before the last event is out.
 pub(crate) fn run_once(who: Who<'_>, request: Request, environment: &Environment) -> Result<Run, RunError> {
     let started = Instant::now();
+    let keeper = start::keeper(&request, environment)?;
     let text = prompt::text(&request)?;
     let request = prices::settle(request, environment)?;
     let (ready, pipe) = who.prepare(&request, environment, Purpose::One)?;
     let opening = who.opening(&request, ready.home.as_ref())?;
     let recorder = start::recorder(&request, &who.described(), &ready)?;
-    let keeper = keeper_program(environment);
     let begin = || {
         let (bell, rung) = bell()?;
         let (_nobody, taken) = mpsc::channel();

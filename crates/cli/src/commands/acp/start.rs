@@ -2,7 +2,7 @@
 
 use alhena::agent::env::Environment;
 use alhena::agent::home::McpServer;
-use alhena::agent::{Prompt, Talk, Whom};
+use alhena::agent::{RunExtras, Talk, Whom};
 use alhena::hosts::acp::Refusal;
 use alhena::hosts::acp::ask::SessionSetup;
 use alhena::wire::rpc::Fault;
@@ -32,11 +32,11 @@ impl Starter {
         let mut environment = Environment::of_process();
         let options = args.given.options;
         let (approval, trust, no_config) = (options.approval, options.trust, options.no_config);
-        let mut base = Request::of(Prompt::Text(String::new()), &options, &environment)?;
+        // What it shows of its calls is shown to the editor.
+        let extras = RunExtras { raw_lines: true, ..RunExtras::of(environment.clone()) };
+        let mut base = Request::of(None, &options, extras)?;
         // Whoever names an agent to an editor expects it to run; what a folder brings along still needs the user's word.
         base.trust = trust.unwrap_or(Trust::Run);
-        // What it shows of its calls is shown to the editor.
-        base.raw_lines = true;
         let offline = offline::prepare(&options, &mut base, &mut environment)?;
         if offline.is_some() {
             say(format_args!("{}.", offline::NOTICE));

@@ -2,8 +2,7 @@
 
 use std::path::PathBuf;
 
-use alhena::agent::env::Environment;
-use alhena::agent::{AcpAgent, Prompt, Transport};
+use alhena::agent::{AcpAgent, Prompt, RunExtras, Transport};
 use alhena::model::RunOptions;
 use alhena::{Request, RunError};
 
@@ -39,14 +38,18 @@ impl Who {
 }
 
 /// The request that the options ask for; where they say nothing, the files with defaults count.
-pub fn asked(prompt: Prompt, mut options: RunOptions, config: &Config) -> Result<Asked, RunError> {
+pub fn asked(
+    prompt: impl Into<Option<Prompt>>,
+    mut options: RunOptions,
+    config: &Config,
+) -> Result<Asked, RunError> {
     let who = Who::of(&options)?;
     config.fill(&mut options);
     if let Who::Other(_) = who {
         options.transport = Some(Transport::Acp);
     }
-    let mut request = Request::of(prompt, &options, &Environment::of_process())?;
-    request.notices.extend(config.notice());
+    let notices = config.notice().into_iter().collect();
+    let request = Request::of(prompt, &options, RunExtras { notices, ..RunExtras::default() })?;
     request.check()?;
     Ok(Asked { request, who, options })
 }

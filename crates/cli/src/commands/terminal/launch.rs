@@ -13,7 +13,7 @@ use alhena::terminal::screen::Status;
 use alhena::terminal::{
     Launch, Layout, TerminalError, TerminalErrorKind, Terminals, Unready, usual_tmux_conf,
 };
-use alhena::{Hint, Request};
+use alhena::{Hint, Prompt, Request, RunExtras};
 use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser, TypedValueParser};
 
 use super::Described;
@@ -137,7 +137,7 @@ pub fn launch(args: Args) -> Result<Launch, TerminalError> {
         }
     };
     options.args = args.cli_arg;
-    let request = Request::of(args.prompt.join(" ").into(), &options, &Environment::of_process())
+    let request = Request::of(Prompt::from(args.prompt.join(" ")), &options, RunExtras::default())
         .map_err(|error| usage(error.to_string(), &error.hint().unwrap_or_default()))?;
     let project = request.dir.clone().unwrap_or_else(|| PathBuf::from("."));
     let places = Places::usual(&Environment::of_process(), &project, request.trust);

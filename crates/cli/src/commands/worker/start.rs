@@ -30,7 +30,7 @@ pub fn start(args: Args) -> Done {
     let root = root(&args.root)?;
     let meaning = Arc::new(OptionsOfRun::new(interrupts.clone(), args.quiet || args.json));
     let environment = Environment::of_process();
-    let mut request = Request::new("");
+    let mut request = Request::default();
     let gemini = find(args.gemini.clone(), &mut request, &environment, args.quiet, &interrupts)?;
     // A signal ends whoever looks for it, and must not end jobs that are to finish.
     meaning.knows(gemini.clone());

@@ -9,7 +9,7 @@ use alhena_testbed::run_bounded;
 use serde_json::{Value, json};
 
 use super::{converse, follow, lab, nobody};
-use crate::lab::{Lab, warnings};
+use crate::lab::{Build, Lab, warnings};
 
 const TOOL: &str = "mcp_answer_submit_result";
 
@@ -109,7 +109,7 @@ fn real_cli_every_turn_of_a_conversation_has_an_answer_of_its_own() {
         submits(json!({"n": 3})),
     ];
     let lab = lab("turns", scenario(&turns));
-    let request = Request::new("").dir(lab.workspace()).model("gemini-2.5-flash");
+    let request = crate::lab::request("").dir(lab.workspace()).model("gemini-2.5-flash");
     let mut talk = converse(&lab, request.schema(schema()).schema_attempts(1));
     let (_, first) = follow(talk.prompt("one").unwrap(), nobody);
     assert_eq!((first.status, &first.data), (Status::Success, &Some(json!({"n": 1}))), "{first:?}");

@@ -9,7 +9,7 @@ use alhena_testbed::{Deadline, processes_with_env};
 use serde_json::json;
 
 use super::{converse, follow, lab, nobody};
-use crate::lab::Lab;
+use crate::lab::{Build, Lab};
 
 /// How many runs have a directory.
 fn directories(lab: &Lab) -> usize {

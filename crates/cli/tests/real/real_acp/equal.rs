@@ -10,7 +10,7 @@ use alhena::{Approval, EventKind, FailureKind, Outcome, Request, Status};
 use serde_json::{Value, json};
 
 use super::lab;
-use crate::lab::{Lab, warnings};
+use crate::lab::{Build, Lab, warnings};
 
 /// What has to be equal.
 #[derive(Debug, PartialEq)]
@@ -266,7 +266,7 @@ fn real_cli_a_loop_that_the_cli_stops_and_a_limit_of_turns_are_told_apart_and_eq
     // What is left of the call at which it was stopped differs: it is announced headless, and never over ACP.
     let learn = |transport: Transport, limit: Option<u32>| {
         let lab = lab(&format!("loop {transport:?}"), looping());
-        let request = limit.into_iter().fold(yolo(&lab), Request::max_turns);
+        let request = limit.into_iter().fold(yolo(&lab), Build::max_turns);
         let (learned, _) = learn(&lab, transport, request);
         (learned.status, learned.failure, learned.warnings, learned.text)
     };

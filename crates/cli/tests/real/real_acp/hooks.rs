@@ -11,7 +11,7 @@ use alhena_testbed::run_bounded;
 use serde_json::{Map, Value, json};
 
 use super::{converse, follow, lab, nobody};
-use crate::lab::Lab;
+use crate::lab::{Build, Lab};
 
 fn writes(content: &str) -> Turn {
     Turn::new().call("write_file", json!({"file_path": "n.txt", "content": content}))

@@ -8,7 +8,7 @@ use alhena_testbed::run_bounded;
 use serde_json::{Value, json};
 
 use super::{converse, follow, kinds, lab};
-use crate::lab::Lab;
+use crate::lab::{Build, Lab};
 
 fn edit() -> Value {
     json!({"file_path": "a.txt", "old_string": "one", "new_string": "two", "instruction": "count"})

@@ -11,6 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
 use super::{converse, follow, kinds, lab, nobody};
+use crate::lab::Build;
 
 fn shell(command: &str) -> Turn {
     Turn::new().call("run_shell_command", json!({"command": command}))

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::client::{agent, modules};
 use super::{directories, lab, until_no_process_is_left_but};
-use crate::lab::Lab;
+use crate::lab::{Build, Lab};
 
 /// What acpx says to these arguments, which it has to be content with.
 fn acpx(lab: &Lab, args: &[&str]) -> String {

@@ -16,6 +16,7 @@ use alhena::terminal::{Force, Terminal, Until};
 use serde_json::{Value, json};
 
 use super::place::{ALHENA, LONG, Place};
+use crate::lab::Build;
 
 /// How long after a change a sample may be wrong.
 const WINDOW: Duration = Duration::from_millis(150);

@@ -1,15 +1,16 @@
 //! A private place for terminals: a home, a scripted API, a tmux server.
 
+use crate::lab::Build;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use alhena::Approval;
 use alhena::agent::env::Environment;
 use alhena::scripted::{Scenario, Server};
 use alhena::terminal::screen::{Reading, Status};
 use alhena::terminal::{Force, Launch, Options, Terminal, Terminals, Until};
-use alhena::{Approval, Request};
 use alhena_testbed::processes::{command_line, descendants};
 use alhena_testbed::{
     Deadline, PrivateHome, RealCli, Trust, Watchdog, processes_with_env, run_bounded, tools,
@@ -83,7 +84,7 @@ impl Place {
 
     /// What to launch, with the model named so that no router is asked.
     pub fn wanted(&self, prompt: &str) -> Launch {
-        let request = Request::new(prompt).dir(self.work()).model("gemini-2.5-flash");
+        let request = crate::lab::request(prompt).dir(self.work()).model("gemini-2.5-flash");
         let gemini = Some(self.gemini.clone());
         Launch { request, gemini, timeout: LONG, ..Launch::default() }
     }

@@ -10,6 +10,7 @@ use alhena_testbed::Deadline;
 use serde_json::json;
 
 use super::place::{LONG, Place};
+use crate::lab::Build;
 
 const TERMINALS: usize = 5;
 const TURNS: usize = 10;

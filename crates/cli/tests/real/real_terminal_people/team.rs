@@ -11,6 +11,7 @@ use alhena_testbed::Deadline;
 use serde_json::json;
 
 use super::place::{ALHENA, LONG, Place, ask};
+use crate::lab::Build;
 
 fn boss(place: &Place) -> Terminal {
     let tmux = place.tmux.to_string_lossy();

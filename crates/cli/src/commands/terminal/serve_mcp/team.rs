@@ -227,7 +227,8 @@ impl Team {
             |name: &str| arguments.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
         let base = self.supervisor.as_ref().map_or_else(|| PathBuf::from("."), |record| record.dir.clone());
         let dir = optional("working_directory").map_or(base.clone(), |dir| base.join(dir));
-        let mut request = Request::new(message).dir(&dir).trust(self.trust);
+        let prompt = Some(message.into());
+        let mut request = Request { prompt, dir: Some(dir.clone()), trust: self.trust, ..Request::default() };
         let inherited = self.supervisor.as_ref().map(|record| record.approval.parse::<Approval>());
         request.approval = match (self.approval, inherited) {
             (Some(approval), _) => approval,
