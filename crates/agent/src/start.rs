@@ -204,7 +204,7 @@ pub(crate) fn recorder(request: &Request, who: &Value, ready: &Ready) -> Result<
     Recorder::new(dir, &header, mask, ready.launch.stderr.as_ref(), request.max_stderr).map(Some).map_err(
         |error| match files::is_full(&error) {
             true => RunError::failed(FailureKind::DiskFull, format!("--record: {error}")),
-            false => RunError::usage(format!("--record: {error}"), hint),
+            false => RunError::usage(format!("--record: {error}"), hint).caused_by(error),
         },
     )
 }

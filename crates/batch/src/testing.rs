@@ -53,7 +53,7 @@ impl Meaning for Few {
     }
 
     fn ask(&self, _: &Options, _: Option<&Path>) -> Result<Ask, RunError> {
-        Err(RunError::Usage { message: "nothing is run here".to_owned(), hint: String::new() })
+        Err(RunError::usage("nothing is run here", ""))
     }
 }
 

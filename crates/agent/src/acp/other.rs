@@ -251,7 +251,7 @@ mod tests {
             (options().resume(Resume::Latest), "--resume"),
             (options().args("--debug"), "argument"),
         ] {
-            let Err(RunError::Usage { message, hint }) = agent.refuse(&request(options)) else {
+            let Err(RunError::Usage { message, hint, .. }) = agent.refuse(&request(options)) else {
                 panic!("{named}")
             };
             assert!(message.contains(named) && message.contains("qwen") && !hint.is_empty(), "{message}");

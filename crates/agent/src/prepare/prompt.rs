@@ -77,7 +77,8 @@ pub(crate) fn text(request: &Request) -> Result<String, RunError> {
         None => String::new(),
         Some(Prompt::Text(text)) => text.clone(),
         Some(Prompt::File(path)) => fs::read_to_string(path).map_err(|error| {
-            RunError::usage(format!("{}: {error}", path.display()), "Give a text file that can be read.")
+            let message = format!("{}: {error}", path.display());
+            RunError::usage(message, "Give a text file that can be read.").caused_by(error)
         })?,
     };
     check(&text)?;

@@ -3,7 +3,6 @@
 use std::path::Path;
 use std::time::Duration;
 
-use alhena_model::Hint;
 use alhena_model::answer::Schema;
 use alhena_model::options::{AnswerSchema, EnvVar, PromptMode, RunOptions, Setting, SettingError, TimeLimit};
 use serde_json::Value;
@@ -20,8 +19,7 @@ const HOOK_LIMIT: Duration = Duration::from_secs(60);
 
 impl From<SettingError> for RunError {
     fn from(error: SettingError) -> Self {
-        let hint = error.hint().unwrap_or_default().into_owned();
-        RunError::usage(error.to_string(), hint)
+        RunError::misuse(error)
     }
 }
 
@@ -136,7 +134,8 @@ impl Request {
         let instructions = match system_prompt_file {
             None => system_prompt.clone(),
             Some(file) => Some(std::fs::read_to_string(file).map_err(|error| {
-                RunError::usage(format!("{}: {error}", file.display()), "Give a text file that can be read.")
+                let message = format!("{}: {error}", file.display());
+                RunError::usage(message, "Give a text file that can be read.").caused_by(error)
             })?),
         };
         if matches!(resume, Some(Resume::Id(id)) if id.is_empty()) {
@@ -150,7 +149,7 @@ impl Request {
         for server in mcp_server {
             request.mcp_servers.extend(McpServer::from_argument(server).map_err(|error| {
                 let hint = "Write 'NAME=COMMAND ARGS', 'NAME=URL', or give a JSON file.";
-                RunError::usage(error.to_string(), hint)
+                RunError::usage(error.to_string(), hint).caused_by(error)
             })?);
         }
         request.mcp_servers.extend(mcp_servers);
@@ -230,7 +229,7 @@ fn add_rules(rules: &mut Rules, decision: Decision, list: &[String]) -> Result<(
 }
 
 fn bad_rule(bad: BadRule) -> RunError {
-    RunError::usage(bad.to_string(), bad.hint().unwrap_or_default())
+    RunError::misuse(bad)
 }
 
 /// Reads a schema that is in a file or given as it is.
@@ -246,8 +245,9 @@ pub fn read_schema(given: &AnswerSchema) -> Result<Value, RunError> {
             let text = given.to_str().filter(|text| text.trim_start().starts_with('{'));
             let text = match text.filter(|_| !Path::new(given).is_file()) {
                 Some(text) => text.to_owned(),
-                None => std::fs::read_to_string(given)
-                    .map_err(|error| usage(format!("{}: {error}", given.to_string_lossy())))?,
+                None => std::fs::read_to_string(given).map_err(|error| {
+                    usage(format!("{}: {error}", given.to_string_lossy())).caused_by(error)
+                })?,
             };
             Schema::parse(&text).map_err(|error| usage(error.to_string()))?
         }
@@ -259,6 +259,9 @@ pub fn read_schema(given: &AnswerSchema) -> Result<Value, RunError> {
 
 #[cfg(test)]
 mod tests {
+    use std::error::Error;
+
+    use alhena_model::Hint;
     use alhena_model::options::Offline;
     use serde_json::json;
 
@@ -281,6 +284,13 @@ mod tests {
         assert_eq!(refused(json!({"resume": ""})), expected);
         let expected = "NO_SUCH_VARIABLE_IS_SET is not set Set it, or write NAME=VALUE.";
         assert_eq!(refused(json!({"env": "NO_SUCH_VARIABLE_IS_SET"})), expected);
+    }
+
+    #[test]
+    fn the_error_of_a_file_is_kept() {
+        let options = RunOptions::default().system_prompt_file("/proc/nowhere");
+        let error = Request::of(None, &options, RunExtras::default()).unwrap_err();
+        assert!(error.source().is_some_and(|source| source.is::<std::io::Error>()), "{error:?}");
     }
 
     #[test]

@@ -128,7 +128,7 @@ fn prompt(drop_in: &DropIn, interrupts: &Interrupts) -> Result<String, RunError>
         Ok(bytes) => bytes,
         Err(unread @ Unread::TooMuch) => {
             let hint = "Put the material into files and name them in the prompt.".to_owned();
-            return Err(RunError::Usage { message: unread.to_string(), hint });
+            return Err(RunError::usage(unread.to_string(), hint));
         }
         // The CLI runs without input that it cannot read, too.
         Err(Unread::Interrupted | Unread::Silent(_) | Unread::Failed(_)) => Vec::new(),
@@ -136,10 +136,10 @@ fn prompt(drop_in: &DropIn, interrupts: &Interrupts) -> Result<String, RunError>
     let prompt = drop_in.with_stdin(&String::from_utf8_lossy(&stdin));
     if prompt.trim().is_empty() {
         // The CLI's own words (0.61.0): those of `alhena run` name options that this one has not.
-        return Err(RunError::Usage {
-            message: "No input provided via stdin.".to_owned(),
-            hint: "Input can be provided by piping data into gemini or using the --prompt option.".to_owned(),
-        });
+        return Err(RunError::usage(
+            "No input provided via stdin.",
+            "Input can be provided by piping data into gemini or using the --prompt option.",
+        ));
     }
     Ok(prompt)
 }

@@ -77,10 +77,7 @@ impl Meaning for OptionsThatTravel {
     }
 
     fn ask(&self, _: &Options, _: Option<&Path>) -> Result<Ask, RunError> {
-        Err(RunError::Usage {
-            message: "jobs that travel are done elsewhere".to_owned(),
-            hint: String::new(),
-        })
+        Err(RunError::usage("jobs that travel are done elsewhere", ""))
     }
 }
 

@@ -154,7 +154,7 @@ impl Meaning for OptionsOfRun {
     fn ask(&self, options: &Options, place: Option<&Path>) -> Result<Ask, RunError> {
         let asked = self.asked(options).map_err(|mut wrong| {
             let Fault { message, hint } = wrong.pop().unwrap_or_else(|| Fault::new("it is no job", ""));
-            RunError::Usage { message, hint }
+            RunError::usage(message, hint)
         })?;
         let Asked { mut request, who, options } = asked;
         let transport = options.transport;
@@ -188,7 +188,7 @@ impl Meaning for OptionsOfRun {
 }
 
 fn no_prompt() -> RunError {
-    RunError::Usage { message: "there is no prompt".into(), hint: "Give a prompt, or a prompt_file.".into() }
+    RunError::usage("there is no prompt", "Give a prompt, or a prompt_file.")
 }
 
 /// What is wrong with a request, with the names of fields.

@@ -28,10 +28,10 @@ impl Who {
         let Some(command) = &options.agent_command else { return Ok(Who::Gemini(options.gemini.clone())) };
         let agent = AcpAgent::new(command)?;
         match options.transport {
-            Some(Transport::Headless) => Err(RunError::Usage {
-                message: format!("{} speaks ACP, and --transport headless is for Gemini CLI", agent.name()),
-                hint: "Leave out --transport.".to_owned(),
-            }),
+            Some(Transport::Headless) => Err(RunError::usage(
+                format!("{} speaks ACP, and --transport headless is for Gemini CLI", agent.name()),
+                "Leave out --transport.",
+            )),
             _ => Ok(Who::Other(agent)),
         }
     }
