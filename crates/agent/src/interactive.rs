@@ -42,13 +42,13 @@ pub struct Interactive {
 }
 
 impl Gemini {
-    /// Prepares an interactive start. An empty prompt is none; limits of time and the way of the prompt do not apply.
+    /// Prepares an interactive start. Limits of time and the way of the prompt do not apply.
     pub fn interactive(&self, request: &Request, base: &Environment) -> Result<Interactive, RunError> {
         let Common { mut environment, home, dir, run_dir, user_home, user_settings, warnings, .. } =
             prepare::common(self, request, base, prepare::Own::new(settings))?;
         let mut args =
             arguments::of(request, self, home.as_ref(), run_dir.path(), &user_home, &user_settings)?;
-        if let Prompt::Text(text) = &request.prompt
+        if let Some(Prompt::Text(text)) = &request.prompt
             && !text.trim().is_empty()
         {
             args.push(format!("--prompt-interactive={text}").into());

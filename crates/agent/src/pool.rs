@@ -18,7 +18,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use alhena_model::FailureKind;
+use alhena_model::{FailureKind, RunOptions};
 use alhena_sys::sockets::Stream;
 
 use self::desk::{Desk, News, Waiting};
@@ -29,7 +29,7 @@ use crate::env::Environment;
 use crate::find::Gemini;
 use crate::prepare::{RunError, prompt};
 use crate::prices;
-use crate::request::Request;
+use crate::request::{Prompt, Request, RunExtras};
 use crate::run::{About, Over, Queue, Run, Sessions, Stopper};
 
 /// Limits of a [`Pool`]. Every one has a method that sets it.
@@ -124,11 +124,13 @@ impl PoolOptions {
 ///
 /// ```no_run
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// use alhena_agent::{Finder, Pool, PoolOptions, Request};
+/// use alhena_agent::{Finder, Pool, PoolOptions};
+/// use alhena_model::RunOptions;
 /// let gemini = Finder::new().find()?;
 /// let pool = Pool::new(PoolOptions::default())?;
+/// let options = RunOptions::default().dir("./app");
 /// for name in ["a.rs", "b.rs"] {
-///     let run = pool.run(&gemini, Request::new(format!("What does {name} do?")).dir("./app"))?;
+///     let run = pool.run(&gemini, format!("What does {name} do?"), &options)?;
 ///     println!("{}", run.outcome_blocking().text.all());
 /// }
 /// pool.close_blocking();
@@ -149,13 +151,19 @@ impl Pool {
         Ok(Self { desk, reuse })
     }
 
-    /// Whether a pool takes this, in the environment of this process; if not, why. What is refused here runs in a process of its own,
-    /// with [`Gemini::run`].
-    pub fn fits(gemini: &Gemini, request: &Request) -> Result<(), Unfit> {
-        Self::fits_in(gemini, request, &Environment::of_process())
+    /// Whether a pool takes prompts with these options; if not, why. What is refused here runs in a process of its own, with
+    /// [`Gemini::run`].
+    pub fn fits(gemini: &Gemini, options: &RunOptions, extras: RunExtras) -> Result<(), Unfit> {
+        let environment = extras.environment.clone();
+        match Request::for_program(None, options, extras) {
+            Ok(request) => Self::fits_in(gemini, &request, &environment),
+            // What no process can do is told when it is run.
+            Err(_) => Ok(()),
+        }
     }
 
-    /// The same in an environment of the caller's making.
+    /// The same for options that are resolved, for programs of this workspace.
+    #[doc(hidden)]
     pub fn fits_in(gemini: &Gemini, request: &Request, environment: &Environment) -> Result<(), Unfit> {
         match key::shareable(gemini, request, environment) {
             Err(NoKey::Unfit(unfit)) => Err(unfit),
@@ -164,16 +172,34 @@ impl Pool {
         }
     }
 
-    /// Runs a prompt in the environment of this process: the same events and outcome as [`Gemini::run`].
+    /// Runs a prompt: the same events and outcome as [`Gemini::run`].
     ///
     /// It goes by ACP, whatever `transport` says. It waits for its turn if all processes are busy; its `timeout` begins now. What a
     /// process cannot do for several is refused, for the reason that [`fits`](Self::fits) gives. Nobody is waited for, so hundreds can
     /// be asked at once; each that waits takes two file descriptors.
-    pub fn run(&self, gemini: &Gemini, request: Request) -> Result<Run, RunError> {
-        self.run_in(gemini, request, &Environment::of_process())
+    pub fn run(
+        &self,
+        gemini: &Gemini,
+        prompt: impl Into<Prompt>,
+        options: &RunOptions,
+    ) -> Result<Run, RunError> {
+        self.run_with(gemini, prompt, options, RunExtras::default())
     }
 
-    /// The same in an environment of the caller's making.
+    /// Runs a prompt with what is not an option, such as another environment.
+    pub fn run_with(
+        &self,
+        gemini: &Gemini,
+        prompt: impl Into<Prompt>,
+        options: &RunOptions,
+        extras: RunExtras,
+    ) -> Result<Run, RunError> {
+        let environment = extras.environment.clone();
+        self.run_in(gemini, Request::for_program(Some(prompt.into()), options, extras)?, &environment)
+    }
+
+    /// Runs a prompt whose options are resolved, for programs of this workspace.
+    #[doc(hidden)]
     pub fn run_in(
         &self,
         gemini: &Gemini,

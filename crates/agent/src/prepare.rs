@@ -43,23 +43,44 @@ use crate::telemetry;
 /// Where the CLI's debug log of a run is: only that names MCP servers that did not answer (0.61.0).
 pub(crate) const DEBUG_LOG: &str = "debug.log";
 
-/// Why a run could not begin. Nothing has been started.
+/// The error under another one.
+type Source = Box<dyn std::error::Error + Send + Sync>;
+
+/// Why a run could not begin. Nothing has been started. [`Hint::hint`] says what to do.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum RunError {
     /// The request makes no sense, or the found release cannot do it.
     Usage {
         /// What is wrong.
         message: String,
-        /// What to do.
+        /// What to do; may be empty.
         hint: String,
+        /// The error under it, such as that of a file.
+        source: Option<Source>,
     },
     /// Something that the run needs is not there.
     Failed(Box<Failure>),
 }
 
 impl RunError {
-    pub(crate) fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
-        RunError::Usage { message: message.into(), hint: hint.into() }
+    /// A request that makes no sense, and what to do; the hint may be empty.
+    pub fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        RunError::Usage { message: message.into(), hint: hint.into(), source: None }
+    }
+
+    /// An error in the use of something else, which is kept.
+    pub(crate) fn misuse(error: impl Hint + Send + Sync + 'static) -> Self {
+        let hint = error.hint().unwrap_or_default().into_owned();
+        RunError::usage(error.to_string(), hint).caused_by(error)
+    }
+
+    /// Keeps the error under a wrong use.
+    pub(crate) fn caused_by(mut self, error: impl Into<Source>) -> Self {
+        if let RunError::Usage { source, .. } = &mut self {
+            *source = Some(error.into());
+        }
+        self
     }
 
     pub(crate) fn failed(kind: FailureKind, message: impl Into<String>) -> Self {
@@ -69,7 +90,9 @@ impl RunError {
     /// As a failure of the run that never began.
     pub fn into_failure(self) -> Failure {
         match self {
-            RunError::Usage { message, hint } => Failure::new(FailureKind::Input, message).with_hint(hint),
+            RunError::Usage { message, hint, .. } => {
+                Failure::new(FailureKind::Input, message).with_hint(hint)
+            }
             RunError::Failed(failure) => *failure,
         }
     }
@@ -92,7 +115,14 @@ impl fmt::Display for RunError {
     }
 }
 
-impl std::error::Error for RunError {}
+impl std::error::Error for RunError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            RunError::Usage { source, .. } => source.as_ref().map(|source| &**source as _),
+            RunError::Failed(_) => None,
+        }
+    }
+}
 
 impl Hint for RunError {
     fn hint(&self) -> Option<Cow<'_, str>> {
@@ -269,7 +299,8 @@ pub(crate) fn common(
     wanted.keep_sessions = own.keep_sessions;
     let home = home::prepare(&wanted).map_err(|error| {
         if error.kind() == FailureKind::Input {
-            return RunError::usage(error.to_string(), error.hint_in(&user_home).unwrap_or_default());
+            let hint = error.hint_in(&user_home).unwrap_or_default();
+            return RunError::usage(error.to_string(), hint).caused_by(error);
         }
         let failure = Failure::new(error.kind(), error.to_string());
         RunError::Failed(Box::new(match error.hint_in(&user_home) {
@@ -412,14 +443,15 @@ fn check_version(version: &Version) -> Result<Vec<String>, RunError> {
 pub(crate) fn working_directory(request: &Request) -> Result<PathBuf, RunError> {
     let dir = request.dir.clone().unwrap_or_else(|| PathBuf::from("."));
     let dir = fs::canonicalize(&dir).map_err(|error| {
-        RunError::usage(format!("{}: {error}", dir.display()), "Give a directory that exists.")
+        let message = format!("{}: {error}", dir.display());
+        RunError::usage(message, "Give a directory that exists.").caused_by(error)
     })?;
     if !dir.is_dir() {
         return Err(RunError::usage(format!("{} is not a directory", dir.display()), "Give a directory."));
     }
     files::may_list(&dir).map_err(|error| {
         let message = format!("{}: {error}", dir.display());
-        RunError::usage(message, "Give a directory that you may read.")
+        RunError::usage(message, "Give a directory that you may read.").caused_by(error)
     })?;
     Ok(dir)
 }

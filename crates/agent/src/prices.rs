@@ -49,8 +49,7 @@ pub fn find(file: Option<&Path>, environment: &Environment) -> Result<Prices, No
 
 impl From<NoPrices> for RunError {
     fn from(error: NoPrices) -> Self {
-        let hint = error.hint().unwrap_or_default().into_owned();
-        RunError::usage(error.to_string(), hint)
+        RunError::misuse(error)
     }
 }
 

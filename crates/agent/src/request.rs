@@ -1,6 +1,6 @@
-//! What to run: every option of a run, by the names people expect.
+//! What to run: a prompt and its options, with the files read and the rules parsed.
 
-mod build;
+mod extras;
 mod options;
 
 use std::ffi::{OsStr, OsString};
@@ -11,6 +11,7 @@ use alhena_model::Prices;
 pub use alhena_model::options::{Approval, Prompt, PromptBy, Resume, Sandbox, Transport, Trust};
 use serde_json::Value;
 
+pub use self::extras::RunExtras;
 pub use self::options::{directory, read_schema};
 use crate::home::McpServer;
 use crate::hooks::Hooks;
@@ -18,12 +19,14 @@ use crate::prepare::RunError;
 use crate::rate_limit::OnRateLimit;
 use crate::rules::Rules;
 
-/// What Gemini CLI is to do, and how. Every option has a method that sets it.
+/// A prompt with its options resolved: files read, rules and servers parsed, defaults filled in.
+///
+/// Made by [`Request::of`] from [`RunOptions`](alhena_model::RunOptions) and [`RunExtras`]. Programs of this workspace that adjust it
+/// before the start take it from there to `Gemini::start`.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub struct Request {
-    /// The prompt.
-    pub prompt: Prompt,
+    /// The prompt; none for a conversation.
+    pub prompt: Option<Prompt>,
     /// How the prompt gets to the CLI.
     pub prompt_by: PromptBy,
     /// Where to work; the current directory by default.
@@ -104,6 +107,8 @@ pub struct Request {
     pub notices: Vec<String>,
     /// The project that the tokens of a warm run are counted for, where it works in a copy of it; `dir` by default.
     pub usage_dir: Option<PathBuf>,
+    /// Fails the run when no process can supervise it.
+    pub require_keeper: bool,
 }
 
 /// What to tell the model beside the prompt.
@@ -161,16 +166,12 @@ impl Request {
         self.session_id.as_deref().map(crate::prepare::arguments::session_id).transpose()?;
         Ok(())
     }
+}
 
-    /// A request with the defaults.
-    pub fn new(prompt: impl Into<String>) -> Self {
-        Self::with_prompt(Prompt::Text(prompt.into()))
-    }
-
-    /// The same for any kind of prompt.
-    pub fn with_prompt(prompt: Prompt) -> Self {
+impl Default for Request {
+    fn default() -> Self {
         Self {
-            prompt,
+            prompt: None,
             prompt_by: PromptBy::default(),
             dir: None,
             transport: Transport::default(),
@@ -211,6 +212,7 @@ impl Request {
             conversation: false,
             notices: Vec::new(),
             usage_dir: None,
+            require_keeper: false,
         }
     }
 }
@@ -220,45 +222,38 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_option_has_its_method() {
-        let (source, methods) = (include_str!("request.rs"), include_str!("request/build.rs"));
-        let (_, options) = source.split_once("pub struct Request {").unwrap();
-        let (options, _) = options.split_once("\n}").unwrap();
-        let options = options.lines().filter_map(|line| line.trim().strip_prefix("pub ")?.split_once(':'));
-        for (option, _) in options {
-            let one = option.strip_suffix('s').unwrap_or(option);
-            let one = one.strip_suffix("ie").map_or_else(|| one.to_owned(), |stem| format!("{stem}y"));
-            let names = [option, &one, &format!("with_{option}")].map(|name| format!("pub fn {name}("));
-            assert!(names.iter().any(|name| methods.contains(name) || source.contains(name)), "{option}");
-        }
-    }
-
-    #[test]
     fn limits_of_zero_and_variables_that_cannot_be_set_are_refused() {
-        let refused = |request: Request| request.check().map_err(|error| error.to_string());
-        let request = || Request::new("x");
-        for (request, name) in [
-            (request().max_turns(0), "--max-turns"),
-            (request().max_attempts(0), "--max-attempts"),
-            (request().max_calls(0), "--max-calls"),
-            (request().max_tokens(0), "--max-tokens"),
-            (request().max_cost(f64::NAN), "--max-cost"),
-            (request().max_cost(-1.0), "--max-cost"),
-            (request().timeout(Duration::ZERO), "--timeout"),
-            (request().first_event_timeout(Duration::ZERO), "--first-event-timeout"),
-            (request().stall_timeout(Duration::ZERO), "--stall-timeout"),
-        ] {
-            assert_eq!(refused(request), Err(format!("{name} has to be more than 0")));
+        let refused = |request: &Request| request.check().map_err(|error| error.to_string());
+        type Set = fn(&mut Request);
+        let cases: [(&str, Set); 9] = [
+            ("--max-turns", |request| request.max_turns = Some(0)),
+            ("--max-attempts", |request| request.max_attempts = Some(0)),
+            ("--max-calls", |request| request.max_calls = Some(0)),
+            ("--max-tokens", |request| request.max_tokens = Some(0)),
+            ("--max-cost", |request| request.max_cost = Some(f64::NAN)),
+            ("--max-cost", |request| request.max_cost = Some(-1.0)),
+            ("--timeout", |request| request.timeout = Some(Duration::ZERO)),
+            ("--first-event-timeout", |request| request.first_event_timeout = Some(Duration::ZERO)),
+            ("--stall-timeout", |request| request.stall_timeout = Some(Duration::ZERO)),
+        ];
+        for (name, set) in cases {
+            let mut request = Request::default();
+            set(&mut request);
+            assert_eq!(refused(&request), Err(format!("{name} has to be more than 0")));
         }
+        let with = |variables: &[(&str, &str)]| {
+            let env = variables.iter().map(|(name, value)| (name.into(), value.into())).collect();
+            Request { env, ..Request::default() }
+        };
         for (name, value, why) in [
             ("", "x", "the name is empty"),
             ("A=B", "x", "the name has a = in it"),
             ("A\0B", "x", "it has a zero character in it"),
             ("A", "x\0", "it has a zero character in it"),
         ] {
-            let said = refused(request().env(name, value)).unwrap_err();
+            let said = refused(&with(&[(name, value)])).unwrap_err();
             assert_eq!(said, format!("--env cannot set the variable {name:?}: {why}"));
         }
-        assert_eq!(refused(request().env("A", "x=y").env("B", "").max_turns(1)), Ok(()));
+        assert_eq!(refused(&with(&[("A", "x=y"), ("B", "")])), Ok(()));
     }
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use alhena_model::{FailureKind, Input, Interpreter, Outcome, Witnesses};
+use alhena_model::{FailureKind, Input, Interpreter, Outcome, RunOptions, Witnesses};
 use alhena_sys::files;
 use serde_json::{Value, json};
 
@@ -25,21 +25,38 @@ use crate::prepare::{self, Again, Ready, RunError};
 use crate::prices;
 use crate::rate_limit::Patience;
 use crate::recording::{Header, Recorder, secrets};
-use crate::request::{Prompt, Request, Transport};
+use crate::request::{Prompt, Request, RunExtras, Transport};
 use crate::run::{Queue, Run, Stopper};
 use crate::supervise::custody::keeper_program;
 use crate::tail::SessionTail;
 use crate::telemetry;
 
 impl Gemini {
-    /// Starts a run in the environment of this process.
-    pub fn run(&self, request: Request) -> Result<Run, RunError> {
-        self.run_in(request, &Environment::of_process())
+    /// Starts a run.
+    ///
+    /// The options that choose the agent (`gemini`, `agent_command`, `offline`, `cassette`) are for the `alhena` binary and are refused.
+    pub fn run(&self, prompt: impl Into<Prompt>, options: &RunOptions) -> Result<Run, RunError> {
+        self.run_with(prompt, options, RunExtras::default())
     }
 
     /// Starts a run and waits for its outcome, without an async runtime.
-    pub fn run_blocking(&self, request: Request) -> Result<Arc<Outcome>, RunError> {
-        Ok(self.run(request)?.outcome_blocking())
+    pub fn run_blocking(
+        &self,
+        prompt: impl Into<Prompt>,
+        options: &RunOptions,
+    ) -> Result<Arc<Outcome>, RunError> {
+        Ok(self.run(prompt, options)?.outcome_blocking())
+    }
+
+    /// Starts a run with what is not an option, such as callbacks or another environment.
+    pub fn run_with(
+        &self,
+        prompt: impl Into<Prompt>,
+        options: &RunOptions,
+        extras: RunExtras,
+    ) -> Result<Run, RunError> {
+        let environment = extras.environment.clone();
+        self.run_in(Request::for_program(Some(prompt.into()), options, extras)?, &environment)
     }
 
     /// For recordings.
@@ -47,7 +64,8 @@ impl Gemini {
         json!({ "gemini": { "path": self.path, "version": self.version.to_string() } })
     }
 
-    /// Starts a run in an environment of the caller's making.
+    /// Starts a run whose options are resolved, for programs of this workspace.
+    #[doc(hidden)]
     pub fn run_in(&self, request: Request, environment: &Environment) -> Result<Run, RunError> {
         if request.chosen_transport() == Transport::Acp {
             return acp::run_once(acp::Who::Gemini(self), request, environment);
@@ -59,10 +77,10 @@ impl Gemini {
             ));
         }
         let started = Instant::now();
+        let keeper = keeper(&request, environment)?;
         let request = prices::settle(request, environment)?;
         let (ready, again) = prepare::prepare(self, &request, environment)?;
         let recorder = recorder(&request, &self.described(), &ready)?;
-        let keeper = keeper_program(environment);
         launch(ready, again, recorder, keeper, &request, started).map_err(|error| {
             RunError::failed(FailureKind::Crashed, format!("the run could not be started: {error}"))
         })
@@ -133,6 +151,17 @@ fn launch(
     Ok(run)
 }
 
+/// The program that is to be the keeper, or the refusal to run without one.
+pub(crate) fn keeper(request: &Request, environment: &Environment) -> Result<Option<PathBuf>, RunError> {
+    match keeper_program(environment) {
+        None if request.require_keeper => Err(RunError::usage(
+            "no process can supervise the run: there is no keeper",
+            "Install the alhena binary or name it in ALHENA_KEEPER, or call `keeper::run_if_keeper` at the start of `main`.",
+        )),
+        program => Ok(program),
+    }
+}
+
 pub(crate) fn interpreter(request: &Request, home: Option<&Home>) -> Interpreter {
     let interpreter = Interpreter::with(witnesses(home));
     if request.conversation { interpreter.keeping_conversation() } else { interpreter }
@@ -153,7 +182,7 @@ pub(crate) fn recorder(request: &Request, who: &Value, ready: &Ready) -> Result<
     Recorder::new(dir, &header, mask, ready.launch.stderr.as_ref(), request.max_stderr).map(Some).map_err(
         |error| match files::is_full(&error) {
             true => RunError::failed(FailureKind::DiskFull, format!("--record: {error}")),
-            false => RunError::usage(format!("--record: {error}"), hint),
+            false => RunError::usage(format!("--record: {error}"), hint).caused_by(error),
         },
     )
 }
@@ -164,8 +193,9 @@ fn described(request: &Request, who: &Value, ready: &Ready) -> Value {
     let launch = &ready.launch;
     let mut described = json!({
         "prompt": match &request.prompt {
-            Prompt::Text(text) => json!(text),
-            Prompt::File(path) => json!({ "file": path }),
+            None => Value::Null,
+            Some(Prompt::Text(text)) => json!(text),
+            Some(Prompt::File(path)) => json!({ "file": path }),
         },
         "dir": ready.dir,
         "model": request.model,

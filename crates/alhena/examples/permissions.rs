@@ -8,15 +8,12 @@
 use std::error::Error;
 
 use alhena::agent::Action;
-use alhena::agent::rules::{Decision, Rules};
-use alhena::{EventKind, Gemini, Request, Trust, TurnItem};
+use alhena::{EventKind, Gemini, RunOptions, Trust, TurnItem};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let prompt = std::env::args().nth(1).ok_or("give a prompt")?;
-    let mut rules = Rules::default();
-    rules.add(Decision::Deny, "shell(rm *)")?;
-    let request = Request::new("").rules(rules).trust(Trust::Run);
-    let mut conversation = Gemini::find()?.converse(request)?;
+    let options = RunOptions::default().deny("shell(rm *)").trust(Trust::Run);
+    let mut conversation = Gemini::find()?.converse(&options)?;
 
     let mut turn = conversation.prompt(prompt)?;
     while let Some(item) = turn.next_blocking() {

@@ -7,14 +7,14 @@
 use std::error::Error;
 use std::sync::mpsc;
 
-use alhena::{Approval, EventKind, Gemini, Request, Trust};
+use alhena::{Approval, EventKind, Gemini, RunOptions, Trust};
 
 fn main() -> Result<(), Box<dyn Error>> {
     // This program supervises its runs itself, where there is no `alhena` binary that could.
     alhena::keeper::run_if_keeper();
     let prompt = std::env::args().nth(1).ok_or("give a prompt")?;
-    let request = Request::new(prompt).approval(Approval::Yolo).trust(Trust::Run);
-    let mut run = Gemini::find()?.run(request)?;
+    let options = RunOptions::default().approval(Approval::Yolo).trust(Trust::Run);
+    let mut run = Gemini::find()?.run(prompt, &options)?;
 
     // A stopper can be cloned and sent anywhere: into a signal handler, another thread, a web server.
     let stopper = run.stopper();

@@ -7,12 +7,12 @@
 
 use std::error::Error;
 
-use alhena::{Approval, EventKind, Gemini, Request, Trust};
+use alhena::{Approval, EventKind, Gemini, RunOptions, Trust};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let prompt = std::env::args().nth(1).ok_or("give a prompt")?;
-    let request = Request::new(prompt).approval(Approval::AutoEdit).trust(Trust::Run);
-    let mut run = Gemini::find()?.run(request)?;
+    let options = RunOptions::default().approval(Approval::AutoEdit).trust(Trust::Run);
+    let mut run = Gemini::find()?.run(prompt, &options)?;
 
     let outcome = futures_executor::block_on(async {
         while let Some(event) = run.next().await {

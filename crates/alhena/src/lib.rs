@@ -4,11 +4,11 @@
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! use alhena::{Approval, Gemini, Request};
+//! use alhena::{Approval, Gemini, RunOptions};
 //!
 //! let gemini = Gemini::find()?;
-//! let request = Request::new("Fix the failing test").dir("./app").approval(Approval::AutoEdit);
-//! let mut run = gemini.run(request)?;
+//! let options = RunOptions::default().dir("./app").approval(Approval::AutoEdit);
+//! let mut run = gemini.run("Fix the failing test", &options)?;
 //! while let Some(event) = run.next().await {
 //!     println!("{event:?}");
 //! }
@@ -23,7 +23,7 @@
 //!
 //! | Module | What is there |
 //! |---|---|
-//! | [`agent`] | find, install, prepare, launch and stop the CLI; every option of a request; recordings; the environment |
+//! | [`agent`] | find, install, prepare, launch and stop the CLI; recordings; the environment |
 //! | [`answer`] | JSON schemas that an answer has to fit (feature `schema`) |
 //! | [`batch`] | many requests: jobs, their results, and which when |
 //! | [`model`] | events, messages, outcomes, and the interpreter that makes them; the JSON in a text |
@@ -38,14 +38,14 @@ pub mod concepts;
 pub use alhena_agent as agent;
 pub use alhena_agent::keeper;
 pub use alhena_agent::{
-    Approval, Conversation, Gemini, Permission, Pool, PoolOptions, Request, Resume, Run, RunError, Stopper,
-    Trust, Turn, TurnItem,
+    Approval, Conversation, Gemini, Permission, Pool, PoolOptions, Prompt, Request, Resume, Run, RunError,
+    RunExtras, Stopper, Trust, Turn, TurnItem,
 };
 pub use alhena_batch as batch;
 pub use alhena_hosts as hosts;
 pub use alhena_model as model;
 pub use alhena_model::answer;
-pub use alhena_model::{Event, EventKind, Failure, FailureKind, Hint, Message, Outcome, Status};
+pub use alhena_model::{Event, EventKind, Failure, FailureKind, Hint, Message, Outcome, RunOptions, Status};
 pub use alhena_scripted as scripted;
 pub use alhena_session as session;
 pub use alhena_terminal as terminal;

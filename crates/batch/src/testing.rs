@@ -23,7 +23,7 @@ impl Launcher for NoLauncher {
     }
 
     fn launch(&self, _: &Prompt, _: &RunOptions, _: Option<&Path>) -> Result<Launch, RunError> {
-        Err(RunError::Usage { message: "nothing is run here".to_owned(), hint: String::new() })
+        Err(RunError::usage("nothing is run here", ""))
     }
 }
 

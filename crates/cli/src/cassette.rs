@@ -130,13 +130,13 @@ impl CassetteArgs {
 /// A refusal, with why it is recorded at all.
 fn anew(error: RunError, path: &Path, trouble: Option<&str>) -> RunError {
     match (error, trouble) {
-        (RunError::Usage { message, hint }, Some(trouble)) => RunError::Usage {
-            message: format!(
+        (RunError::Usage { message, hint, .. }, Some(trouble)) => RunError::usage(
+            format!(
                 "{} ends with an error of the API ({trouble}); to record it anew, {message}",
                 path.display()
             ),
-            hint: format!("{hint} --cassette-mode replay plays the error back."),
-        },
+            format!("{hint} --cassette-mode replay plays the error back."),
+        ),
         (error, _) => error,
     }
 }
@@ -210,13 +210,13 @@ fn goes_by_way_of_us(request: &Request, environment: &Environment, home: &MockHo
     let dir = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
     match facts::authentication(home.path(), &dir, &environment).method {
         Some(AuthMethod::GeminiApiKey) => Ok(()),
-        method => Err(RunError::Usage {
-            message: format!(
+        method => Err(RunError::usage(
+            format!(
                 "the settings of this folder sign in by {}, and a cassette needs gemini-api-key",
                 method.map_or_else(|| "nothing that is known".to_owned(), |method| method.to_string())
             ),
-            hint: "Run it with --trust, which leaves the folder's settings alone.".into(),
-        }),
+            "Run it with --trust, which leaves the folder's settings alone.",
+        )),
     }
 }
 
@@ -235,14 +235,16 @@ pub fn prepare(
     let Some(path) = &args.cassette else { return Ok(None) };
     let elsewhere = request.env.iter().any(|(name, _)| name == env::GOOGLE_GEMINI_BASE_URL);
     if elsewhere {
-        return Err(RunError::Usage {
-            message: format!("--env {} would lead past the cassette", env::GOOGLE_GEMINI_BASE_URL),
-            hint: "Set it in the environment: what is recorded then comes from there.".into(),
-        });
+        return Err(RunError::usage(
+            format!("--env {} would lead past the cassette", env::GOOGLE_GEMINI_BASE_URL),
+            "Set it in the environment: what is recorded then comes from there.",
+        ));
     }
-    let failed = |error: std::io::Error| RunError::Usage {
-        message: format!("the cassette cannot be put in: {error}"),
-        hint: "It needs a free port on 127.0.0.1 and a directory to write to.".into(),
+    let failed = |error: std::io::Error| {
+        RunError::usage(
+            format!("the cassette cannot be put in: {error}"),
+            "It needs a free port on 127.0.0.1 and a directory to write to.",
+        )
     };
     let home = MockHome::new(environment).map_err(failed)?;
     let server = Server::start().map_err(failed)?;
@@ -307,19 +309,18 @@ fn upstream(environment: &Environment, dir: &Path) -> Result<Upstream, RunError>
     if let Some(method) =
         method.filter(|method| !matches!(method, AuthMethod::GeminiApiKey | AuthMethod::Gateway))
     {
-        return Err(RunError::Usage {
-            message: format!(
+        return Err(RunError::usage(
+            format!(
                 "a sign-in by {method} cannot be recorded: its requests go to an address that cannot be set"
             ),
-            hint: "Select gemini-api-key in Gemini CLI's settings, and give the key in GEMINI_API_KEY."
-                .into(),
-        });
+            "Select gemini-api-key in Gemini CLI's settings, and give the key in GEMINI_API_KEY.",
+        ));
     }
     if environment.filled(env::GEMINI_API_KEY).is_none() {
-        return Err(RunError::Usage {
-            message: "recording needs a key, and GEMINI_API_KEY is not set".into(),
-            hint: "Set it; the key is not written into the cassette. Playing back needs none.".into(),
-        });
+        return Err(RunError::usage(
+            "recording needs a key, and GEMINI_API_KEY is not set",
+            "Set it; the key is not written into the cassette. Playing back needs none.",
+        ));
     }
     let further = environment.filled(env::NODE_EXTRA_CA_CERTS).map(PathBuf::from);
     Upstream::new(given.as_deref().unwrap_or(API), further.as_deref()).map_err(refused)
@@ -342,5 +343,5 @@ fn refused(error: CassetteError) -> RunError {
         }
         CassetteError::Upstream(_) => "SSL_CERT_FILE and NODE_EXTRA_CA_CERTS name certificates to trust.",
     };
-    RunError::Usage { message: error.to_string(), hint: hint.into() }
+    RunError::usage(error.to_string(), hint)
 }

@@ -385,7 +385,7 @@ fn lowers(new: &RunOptions, old: &RunOptions) -> bool {
 const HINT: &str = "Mend the file, or run with --no-config; `alhena help config` explains it.";
 
 fn wrong(message: String, hint: &str) -> RunError {
-    RunError::Usage { message, hint: hint.to_owned() }
+    RunError::usage(message, hint.to_owned())
 }
 
 /// The key that was probably meant.

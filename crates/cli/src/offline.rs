@@ -43,15 +43,17 @@ impl Offline {
                 FailureKind::DiskFull,
                 format!("the scripted model has no home: {error}"),
             ))),
-            false => RunError::Usage {
-                message: format!("the scripted model could not be started: {error}"),
-                hint: "It needs a free port on 127.0.0.1 and a directory to write to.".into(),
-            },
+            false => RunError::usage(
+                format!("the scripted model could not be started: {error}"),
+                "It needs a free port on 127.0.0.1 and a directory to write to.",
+            ),
         };
         let server = Server::start().map_err(broken)?;
-        let dirs = alhena::agent::dirs::Dirs::of(environment).ok_or_else(|| RunError::Usage {
-            message: "there is no home directory to work with".into(),
-            hint: "Set HOME, or ALHENA_HOME to a directory of its own.".into(),
+        let dirs = alhena::agent::dirs::Dirs::of(environment).ok_or_else(|| {
+            RunError::usage(
+                "there is no home directory to work with",
+                "Set HOME, or ALHENA_HOME to a directory of its own.",
+            )
         })?;
         let home = dirs.offline_home();
         furnish(&home).map_err(broken)?;
@@ -107,7 +109,7 @@ pub fn chosen(scenario: Option<&Path>) -> Result<Scenario, RunError> {
 
 /// Reads a scenario file.
 pub fn read_scenario(path: &Path) -> Result<Scenario, RunError> {
-    let failed = |message: String, hint: String| RunError::Usage { message, hint };
+    let failed = |message: String, hint: String| RunError::usage(message, hint);
     let example = "Give a scenario in JSON, for example {\"turns\": [{\"steps\": [{\"text\": \"Hi\"}]}]}.";
     let text = std::fs::read_to_string(path)
         .map_err(|error| failed(format!("{}: {error}", path.display()), example.into()))?;

@@ -33,16 +33,72 @@ pub use self::schema::properties;
 use self::value::OptionValue;
 pub use self::value::{AnswerSchema, Offline, Resume, Sandbox, Takes, Trust};
 
+/// Makes the method of [`RunOptions`] that sets an option, or adds to it.
+macro_rules! setter {
+    ($(#[doc = $help:literal])+ $field:ident: bool) => {
+        $(#[doc = $help])+
+        #[must_use]
+        pub fn $field(mut self) -> Self {
+            self.$field = true;
+            self
+        }
+    };
+    ($(#[doc = $help:literal])+ $field:ident: Option<NonZeroU32>) => {
+        setter! { @number $(#[doc = $help])+ $field: NonZeroU32 }
+    };
+    ($(#[doc = $help:literal])+ $field:ident: Option<u32>) => {
+        setter! { @number $(#[doc = $help])+ $field: u32 }
+    };
+    ($(#[doc = $help:literal])+ $field:ident: Option<u64>) => {
+        setter! { @number $(#[doc = $help])+ $field: u64 }
+    };
+    ($(#[doc = $help:literal])+ $field:ident: Option<f64>) => {
+        setter! { @number $(#[doc = $help])+ $field: f64 }
+    };
+    (@number $(#[doc = $help:literal])+ $field:ident: $number:ident) => {
+        $(#[doc = $help])+
+        #[must_use]
+        pub fn $field(mut self, number: $number) -> Self {
+            self.$field = Some(number);
+            self
+        }
+    };
+    ($(#[doc = $help:literal])+ $field:ident: Vec<EnvVar>) => {
+        $(#[doc = $help])+
+        #[must_use]
+        pub fn $field(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+            self.$field.push(EnvVar { name: name.into(), value: Some(value.into()) });
+            self
+        }
+    };
+    ($(#[doc = $help:literal])+ $field:ident: Option<$one:ident>) => {
+        $(#[doc = $help])+
+        #[must_use]
+        pub fn $field(mut self, value: impl Into<$one>) -> Self {
+            self.$field = Some(value.into());
+            self
+        }
+    };
+    ($(#[doc = $help:literal])+ $field:ident: Vec<$one:ident>) => {
+        $(#[doc = $help])+
+        #[must_use]
+        pub fn $field(mut self, one: impl Into<$one>) -> Self {
+            self.$field.push(one.into());
+            self
+        }
+    };
+}
+
 /// Makes the struct, the enum, and the functions that need to know every option.
 macro_rules! options {
-    ($($(#[doc = $help:literal])+ $setting:ident $field:ident: $value:ty = $value_name:literal,)+) => {
+    ($($(#[doc = $help:literal])+ $setting:ident $field:ident: $kind:ident $(<$one:ident>)? = $value_name:literal,)+) => {
         /// The options of a run. An option that is absent was not given; its default is in its description.
         ///
         /// As JSON it is an object with these names. One value stands for a list of one, numbers stand for texts, and null is
         /// an option that was not given. An unknown name is an error.
         #[derive(Clone, Debug, Default, PartialEq)]
         pub struct RunOptions {
-            $($(#[doc = $help])+ pub $field: $value,)+
+            $($(#[doc = $help])+ pub $field: $kind $(<$one>)?,)+
         }
 
         /// An option of a run, by which errors refer to it.
@@ -89,7 +145,7 @@ macro_rules! options {
                 match self {
                     Setting::Prompt => <Option<String> as OptionValue>::TAKES,
                     Setting::PromptFile => <Option<PathBuf> as OptionValue>::TAKES,
-                    $(Setting::$setting => <$value as OptionValue>::TAKES,)+
+                    $(Setting::$setting => <$kind $(<$one>)? as OptionValue>::TAKES,)+
                 }
             }
 
@@ -97,7 +153,7 @@ macro_rules! options {
             pub fn choices(self) -> Vec<(&'static [&'static str], &'static str)> {
                 match self {
                     Setting::Prompt | Setting::PromptFile => Vec::new(),
-                    $(Setting::$setting => <$value as OptionValue>::choices(),)+
+                    $(Setting::$setting => <$kind $(<$one>)? as OptionValue>::choices(),)+
                 }
             }
 
@@ -105,7 +161,7 @@ macro_rules! options {
                 match self {
                     Setting::Prompt => <Option<String> as OptionValue>::schema(),
                     Setting::PromptFile => <Option<PathBuf> as OptionValue>::schema(),
-                    $(Setting::$setting => <$value as OptionValue>::schema(),)+
+                    $(Setting::$setting => <$kind $(<$one>)? as OptionValue>::schema(),)+
                 }
             }
 
@@ -113,9 +169,14 @@ macro_rules! options {
             pub fn value_of_text(self, text: &str) -> Value {
                 match self {
                     Setting::Prompt | Setting::PromptFile => text.into(),
-                    $(Setting::$setting => <$value as OptionValue>::value_of_text(text),)+
+                    $(Setting::$setting => <$kind $(<$one>)? as OptionValue>::value_of_text(text),)+
                 }
             }
+        }
+
+        /// Each option has a method that sets it; one that can be repeated is added to.
+        impl RunOptions {
+            $(setter! { $(#[doc = $help])+ $field: $kind $(<$one>)? })+
         }
 
         impl RunOptions {
@@ -276,6 +337,15 @@ const DEPENDENT: &[(Setting, &[Setting])] = &[
     (Setting::SchemaAttempts, &[Setting::Schema]),
 ];
 
+/// Returns an error for each pair that excludes each other, and for each option that lacks the one it needs.
+fn contradictions(given: impl Fn(&Setting) -> bool) -> impl Iterator<Item = SettingError> {
+    let both = EXCLUSIVE.iter().filter(|(one, other)| given(one) && given(other));
+    let both = both.map(|(one, other)| SettingError::exclusive(*one, *other)).collect::<Vec<_>>();
+    let alone = DEPENDENT.iter().filter(|(setting, needed)| given(setting) && !needed.iter().any(&given));
+    let alone = alone.map(|(setting, needed)| SettingError::dependent(*setting, needed)).collect::<Vec<_>>();
+    both.into_iter().chain(alone)
+}
+
 /// Options of `alhena run` that exist on its command line only, and the reason.
 const COMMAND_LINE_ONLY: &[(&str, &str)] = &[
     ("as", "what comes of it is an outcome"),
@@ -374,15 +444,16 @@ impl RunOptions {
                 }
             }
         }
-        let given = |setting: &Setting| options.has(*setting) || unread.contains(setting);
-        let both = EXCLUSIVE.iter().filter(|(one, other)| given(one) && given(other));
-        errors.extend(both.map(|(one, other)| SettingError::exclusive(*one, *other)));
-        let alone = DEPENDENT.iter().filter(|(setting, needed)| given(setting) && !needed.iter().any(given));
-        errors.extend(alone.map(|(setting, needed)| SettingError::dependent(*setting, needed)));
+        errors.extend(contradictions(|setting| options.has(*setting) || unread.contains(setting)));
         match errors.is_empty() {
             true => Ok(options),
             false => Err(errors),
         }
+    }
+
+    /// Refuses options that exclude each other, or that mean nothing without another.
+    pub fn check(&self) -> Result<(), SettingError> {
+        contradictions(|setting| self.has(*setting)).next().map_or(Ok(()), Err)
     }
 
     /// Reads the prompt and the options of an object.
@@ -407,6 +478,15 @@ impl RunOptions {
                 self.replace(defaults, *setting);
             }
         }
+    }
+}
+
+#[cfg(feature = "schema")]
+impl RunOptions {
+    /// Requires an answer that is a value of this type; `Outcome::data_as` returns it.
+    #[must_use]
+    pub fn answer<T: schemars::JsonSchema>(self) -> Self {
+        self.schema(schemars::schema_for!(T).to_value())
     }
 }
 

@@ -157,6 +157,7 @@ impl From<alhena_agent::RunError> for TerminalError {
         let kind = match &error {
             alhena_agent::RunError::Usage { .. } => TerminalErrorKind::Usage,
             alhena_agent::RunError::Failed(failure) => kind_of(failure.kind),
+            _ => TerminalErrorKind::Crashed,
         };
         let hint = error.hint().unwrap_or_default().into_owned();
         Self::new(kind, error.to_string()).with_hint(hint)

@@ -5,6 +5,7 @@
 //! which terminal it serves: Gemini CLI 0.61.0 passes `env` of an entry on to the process that it starts.
 
 use alhena_agent::home::{McpServer, Transport};
+use alhena_model::options::BadValue;
 
 pub use self::user::Servers;
 
@@ -26,13 +27,13 @@ pub enum McpScope {
 }
 
 impl std::str::FromStr for McpScope {
-    type Err = String;
+    type Err = BadValue;
 
-    fn from_str(name: &str) -> Result<Self, String> {
+    fn from_str(name: &str) -> Result<Self, BadValue> {
         match name {
             "terminal" => Ok(McpScope::Terminal),
             "user" => Ok(McpScope::User),
-            _ => Err(format!("unknown scope {name:?}; use terminal or user")),
+            _ => Err(BadValue::new(format!("unknown scope {name:?}; use terminal or user"))),
         }
     }
 }

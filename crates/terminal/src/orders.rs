@@ -6,9 +6,9 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use alhena_agent::Request;
 use alhena_agent::env::Environment;
 use alhena_agent::home::McpServer;
+use alhena_agent::{Prompt, Request, RunExtras};
 use alhena_model::RunOptions;
 use alhena_sys::files;
 use serde::{Deserialize, Serialize};
@@ -63,7 +63,8 @@ impl Orders {
     }
 
     pub(crate) fn request(self, environment: &Environment) -> Result<Request, TerminalError> {
-        let mut request = Request::of(self.prompt.into(), &self.options, environment)?;
+        let mut request =
+            Request::of(Prompt::from(self.prompt), &self.options, RunExtras::of(environment.clone()))?;
         request.mcp_servers = McpServer::from_json(self.mcp_servers)
             .map_err(|error| TerminalError::usage(error.to_string(), ""))?;
         Ok(request)
@@ -107,7 +108,7 @@ mod tests {
         let environment: Environment = orders.environment.iter().cloned().collect();
         assert_eq!(environment.get("KEY"), Some("secret".as_ref()));
         let request = orders.request(&environment).unwrap();
-        assert_eq!(request.prompt, "Begin.".into());
+        assert_eq!(request.prompt, Some("Begin.".into()));
         assert_eq!(request.dir.as_deref(), Some(dir.path()));
         assert_eq!(request.system_prompt, Some(SystemPrompt::Replace("You are terse.".to_owned())));
         assert_eq!(request.resume, Some(Resume::Latest));

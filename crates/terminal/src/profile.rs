@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use alhena_agent::facts::NotUsed;
 use alhena_agent::home::McpServer;
 use alhena_model::Hint;
+use alhena_model::options::BadValue;
 use serde_json::{Map, Value};
 
 pub use self::context::ContextFile;
@@ -54,13 +55,13 @@ pub enum ProfileBy {
 }
 
 impl std::str::FromStr for ProfileBy {
-    type Err = String;
+    type Err = BadValue;
 
-    fn from_str(name: &str) -> Result<Self, String> {
+    fn from_str(name: &str) -> Result<Self, BadValue> {
         match name {
             "home" => Ok(ProfileBy::Home),
             "document" => Ok(ProfileBy::Document),
-            _ => Err(format!("unknown way {name:?}; use home or document")),
+            _ => Err(BadValue::new(format!("unknown way {name:?}; use home or document"))),
         }
     }
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use alhena_agent::Approval;
+use alhena_model::options::BadValue;
 use serde::Serialize;
 
 use crate::control::Control;
@@ -65,9 +66,9 @@ impl Until {
 }
 
 impl std::str::FromStr for Until {
-    type Err = String;
+    type Err = BadValue;
 
-    fn from_str(name: &str) -> Result<Self, String> {
+    fn from_str(name: &str) -> Result<Self, BadValue> {
         Ok(match name {
             "idle" => Until::Idle,
             "completed" => Until::Completed,
@@ -76,9 +77,9 @@ impl std::str::FromStr for Until {
             "exited" => Until::Exited,
             "settled" => Until::Settled,
             _ => {
-                return Err(format!(
+                return Err(BadValue::new(format!(
                     "unknown status {name:?}; use idle, completed, waiting, processing, exited or settled"
-                ));
+                )));
             }
         })
     }

@@ -1,5 +1,6 @@
 //! Where a terminal is in tmux: a window of its own, or a pane beside others.
 
+use alhena_model::options::BadValue;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
@@ -31,15 +32,19 @@ pub enum Layout {
 }
 
 impl std::str::FromStr for Layout {
-    type Err = String;
+    type Err = BadValue;
 
-    fn from_str(name: &str) -> Result<Self, String> {
+    fn from_str(name: &str) -> Result<Self, BadValue> {
         Ok(match name {
             "windows" => Layout::Windows,
             "tiled" => Layout::Tiled,
             "columns" => Layout::Columns,
             "rows" => Layout::Rows,
-            _ => return Err(format!("unknown layout {name:?}; use windows, tiled, columns or rows")),
+            _ => {
+                return Err(BadValue::new(format!(
+                    "unknown layout {name:?}; use windows, tiled, columns or rows"
+                )));
+            }
         })
     }
 }

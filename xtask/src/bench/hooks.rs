@@ -7,7 +7,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use alhena_agent::hooks::{Hooks, Moment, Verdict};
-use alhena_agent::{Approval, Finder, Gemini, Request, Transport};
+use alhena_agent::{Approval, Finder, Gemini, RunExtras, Transport};
+use alhena_model::RunOptions;
 use alhena_scripted::{Scenario, Turn};
 use alhena_testbed::PrivateHome;
 use serde_json::{Value, json};
@@ -87,12 +88,14 @@ fn measure(alhena: &Path, calls: usize, transport: Transport, hooked: Hooked) ->
         .path(&lab.cli)
         .find()
         .map_err(|error| error.to_string())?;
-    let mut request = Request::new("go").dir(lab.home.workspace()).model(MODEL).approval(Approval::Yolo);
-    request = request.transport(transport).timeout(Duration::from_secs(600));
-    if let Hooked::Ours(moments) = hooked {
-        request = request.hooks(Hooks::new(moments.iter().copied(), |_| Verdict::GO_ON));
-    }
-    let run = gemini.run_in(request, &lab.environment).map_err(|error| error.to_string())?;
+    let options = RunOptions::default().dir(lab.home.workspace()).model(MODEL).approval(Approval::Yolo);
+    let options = options.transport(transport).timeout(Duration::from_secs(600));
+    let hooks = match hooked {
+        Hooked::Ours(moments) => Some(Hooks::new(moments.iter().copied(), |_| Verdict::GO_ON)),
+        _ => None,
+    };
+    let extras = RunExtras { hooks, ..RunExtras::of(lab.environment.clone()) };
+    let run = gemini.run_with("go", &options, extras).map_err(|error| error.to_string())?;
     let outcome = run.outcome_blocking();
     // Beside the conversation it asks now and then whether it goes round in circles (0.61.0).
     let mut requests = lab.server.requests("bench");

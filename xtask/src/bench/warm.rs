@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Instant, SystemTime};
 
-use alhena_agent::{Finder, Gemini, Pool, PoolOptions, Request};
+use alhena_agent::{Finder, Gemini, Pool, PoolOptions, RunExtras};
+use alhena_model::RunOptions;
 use alhena_scripted::{RecordedRequest, Scenario, Turn};
 use alhena_sys::processes;
 use alhena_testbed::tools;
@@ -124,8 +125,12 @@ impl Bench {
         Ok(Self { lab, gemini })
     }
 
-    fn request(&self, prompt: &str) -> Request {
-        Request::new(prompt).dir(self.lab.home.workspace()).model(MODEL)
+    fn options(&self) -> RunOptions {
+        RunOptions::default().dir(self.lab.home.workspace()).model(MODEL)
+    }
+
+    fn extras(&self) -> RunExtras {
+        RunExtras::of(self.lab.environment.clone())
     }
 
     fn gemini(&self, count: usize) -> Result<Row, String> {
@@ -203,7 +208,7 @@ impl Bench {
             }
             let prompt = format!("pool-{reuse}-{number}-of-{count}");
             asked.push((prompt.clone(), SystemTime::now()));
-            let run = pool.run_in(&self.gemini, self.request(&prompt), &self.lab.environment);
+            let run = pool.run_with(&self.gemini, prompt.as_str(), &self.options(), self.extras());
             let outcome = run.map_err(|error| error.to_string())?.outcome_blocking();
             if outcome.text.all() != prompt {
                 return Err(format!("{prompt} was answered by {:?}", outcome.text.all()));
@@ -221,7 +226,7 @@ impl Bench {
 
     fn conversation(&self, count: usize) -> Result<Row, String> {
         let (before, began) = (ended_cpu(), Instant::now());
-        let talk = self.gemini.converse_in(self.request(""), &self.lab.environment);
+        let talk = self.gemini.converse_with(&self.options(), self.extras());
         let mut talk = talk.map_err(|error| error.to_string())?;
         let mut asked = Vec::new();
         for number in 0..count {
@@ -247,8 +252,8 @@ impl Bench {
         for round in 0..3 {
             let runs: Vec<_> = (0..PARALLEL)
                 .map(|number| {
-                    let request = self.request(&format!("parallel-{round}-{number}"));
-                    pool.run_in(&self.gemini, request, &self.lab.environment)
+                    let prompt = format!("parallel-{round}-{number}");
+                    pool.run_with(&self.gemini, prompt, &self.options(), self.extras())
                 })
                 .collect::<Result<_, _>>()
                 .map_err(|error| error.to_string())?;

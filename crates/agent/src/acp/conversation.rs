@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 
-use alhena_model::{Event, EventKind, FailureKind, Outcome, Status};
+use alhena_model::{Event, EventKind, FailureKind, Outcome, RunOptions, Status};
 use async_channel::Receiver;
 use futures_core::Stream;
 use parking_lot::Mutex;
@@ -21,18 +21,25 @@ use crate::engine::Outlet;
 use crate::env::Environment;
 use crate::find::Gemini;
 use crate::prepare::{RunError, asking};
-use crate::request::{Approval, Request};
+use crate::request::{Approval, Request, RunExtras};
 use crate::run::{About, Item, Queue, Weigh};
 
 impl Gemini {
-    /// Begins a conversation in the environment of this process. Of the request everything counts but its prompt.
+    /// Begins a conversation.
     ///
     /// Nobody is waited for: a CLI that cannot start is a failure of the first turn.
-    pub fn converse(&self, request: Request) -> Result<Conversation, RunError> {
-        self.converse_in(request, &Environment::of_process())
+    pub fn converse(&self, options: &RunOptions) -> Result<Conversation, RunError> {
+        self.converse_with(options, RunExtras::default())
     }
 
-    /// The same in an environment of the caller's making.
+    /// Begins a conversation with what is not an option, such as callbacks or another environment.
+    pub fn converse_with(&self, options: &RunOptions, extras: RunExtras) -> Result<Conversation, RunError> {
+        let environment = extras.environment.clone();
+        self.converse_in(Request::for_program(None, options, extras)?, &environment)
+    }
+
+    /// Begins a conversation whose options are resolved, for programs of this workspace.
+    #[doc(hidden)]
     pub fn converse_in(&self, request: Request, environment: &Environment) -> Result<Conversation, RunError> {
         transport::converse(Who::Gemini(self), request, environment)
     }

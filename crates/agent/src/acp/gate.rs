@@ -202,7 +202,7 @@ mod tests {
     }
 
     fn gate(approval: Approval) -> Gate {
-        Gate::of(&Request::new("").approval(approval), &[])
+        Gate::of(&Request { approval, ..Request::default() }, &[])
     }
 
     #[test]
@@ -244,7 +244,7 @@ mod tests {
 
     #[test]
     fn rules_go_before_the_mode_and_what_they_deny_is_denied_whatever_was_allowed() {
-        let mut request = Request::new("").approval(Approval::Yolo);
+        let mut request = Request { approval: Approval::Yolo, ..Request::default() };
         request.rules.add(rules::Decision::Deny, "shell(rm *)").unwrap();
         request.rules.add(rules::Decision::Ask, "shell(git push*)").unwrap();
         let mut gate = Gate::of(&request, &[]);
@@ -262,8 +262,10 @@ mod tests {
     fn rules_come_before_the_mode_and_make_the_agent_ask() {
         let mut rules = Rules::default();
         rules.add(rules::Decision::Allow, "shell(git *)").unwrap();
-        let with =
-            |rules: &Rules| Gate::of(&Request::new("").approval(Approval::Yolo).rules(rules.clone()), &[]);
+        let with = |rules: &Rules| {
+            let rules = rules.clone();
+            Gate::of(&Request { approval: Approval::Yolo, rules, ..Request::default() }, &[])
+        };
         assert_eq!(with(&rules).mode(), Approval::Yolo);
         rules.add(rules::Decision::Deny, "edit(.env)").unwrap();
         rules.add(rules::Decision::Ask, "shell(git push *)").unwrap();
@@ -285,7 +287,7 @@ mod tests {
     /// As a worker at `--max-approval default` has it: nobody can be asked, and a server of its user is trusted.
     #[test]
     fn a_command_with_the_title_of_a_trusted_tool_is_not_free() {
-        let mut request = Request::new("").approval(Approval::Default);
+        let mut request = Request::default();
         request.rules.add(rules::Decision::Deny, "shell(rm *)").unwrap();
         let gate = Gate::of(&request, &["srv".to_owned()]);
         let asked = |id: &str, title: &str, kind: ToolKind, text: &str| {
@@ -312,7 +314,7 @@ mod tests {
 
     #[test]
     fn a_program_by_its_path_is_not_allowed_in_another_directory() {
-        let mut request = Request::new("").approval(Approval::Default);
+        let mut request = Request::default();
         request.rules.add(rules::Decision::Allow, "shell(./build.sh)").unwrap();
         let gate = Gate::of(&request, &[]);
         assert_eq!(gate.decide(&command("./build.sh")), Some(Decision::AllowOnce));

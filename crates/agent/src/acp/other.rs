@@ -6,6 +6,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use alhena_model::RunOptions;
 use alhena_sys::programs::is_executable;
 use serde_json::{Value, json};
 
@@ -20,12 +21,12 @@ use crate::home::{McpServer, Resume, Transport as Reached};
 use crate::prepare::{self, Ready, RunError};
 use crate::programs;
 use crate::rate_limit::OnRateLimit;
-use crate::request::{PromptBy, Request, Sandbox, Trust};
+use crate::request::{Prompt, PromptBy, Request, RunExtras, Sandbox, Trust};
 use crate::run::Run;
 
 /// An agent by its command, such as `qwen --acp`.
 ///
-/// The same [`Request`] runs on it as on [`Gemini`](crate::Gemini), always over ACP. There is no session file to complete what it
+/// It takes the same prompts and options as [`Gemini`](crate::Gemini), always over ACP. There is no session file to complete what it
 /// says: tokens, diffs and exit codes are known as far as it tells them, and files as far as the disk shows them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AcpAgent {
@@ -56,22 +57,41 @@ impl AcpAgent {
         &self.name
     }
 
-    /// Starts a run in the environment of this process.
-    pub fn run(&self, request: Request) -> Result<Run, RunError> {
-        self.run_in(request, &Environment::of_process())
+    /// Starts a run.
+    pub fn run(&self, prompt: impl Into<Prompt>, options: &RunOptions) -> Result<Run, RunError> {
+        self.run_with(prompt, options, RunExtras::default())
     }
 
-    /// Starts a run in an environment of the caller's making.
+    /// Starts a run with what is not an option, such as callbacks or another environment.
+    pub fn run_with(
+        &self,
+        prompt: impl Into<Prompt>,
+        options: &RunOptions,
+        extras: RunExtras,
+    ) -> Result<Run, RunError> {
+        let environment = extras.environment.clone();
+        self.run_in(Request::for_program(Some(prompt.into()), options, extras)?, &environment)
+    }
+
+    /// Starts a run whose options are resolved, for programs of this workspace.
+    #[doc(hidden)]
     pub fn run_in(&self, request: Request, environment: &Environment) -> Result<Run, RunError> {
         transport::run_once(Who::Other(self), request, environment)
     }
 
-    /// Begins a conversation in the environment of this process. Of the request everything counts but its prompt.
-    pub fn converse(&self, request: Request) -> Result<Conversation, RunError> {
-        self.converse_in(request, &Environment::of_process())
+    /// Begins a conversation.
+    pub fn converse(&self, options: &RunOptions) -> Result<Conversation, RunError> {
+        self.converse_with(options, RunExtras::default())
     }
 
-    /// The same in an environment of the caller's making.
+    /// Begins a conversation with what is not an option, such as callbacks or another environment.
+    pub fn converse_with(&self, options: &RunOptions, extras: RunExtras) -> Result<Conversation, RunError> {
+        let environment = extras.environment.clone();
+        self.converse_in(Request::for_program(None, options, extras)?, &environment)
+    }
+
+    /// Begins a conversation whose options are resolved, for programs of this workspace.
+    #[doc(hidden)]
     pub fn converse_in(&self, request: Request, environment: &Environment) -> Result<Conversation, RunError> {
         transport::converse(Who::Other(self), request, environment)
     }
@@ -122,7 +142,7 @@ impl AcpAgent {
         let run_dir = prepare::private_directories(&dirs.runs())?;
         let args = self.args.iter().map(OsString::from).collect();
         let command = (program.into_os_string(), args);
-        in_custody(command, None, dir, run_dir, environment, warnings)
+        in_custody(request, command, None, dir, run_dir, environment, warnings)
     }
 
     /// What only Gemini CLI has.
@@ -200,6 +220,8 @@ fn server(server: &McpServer) -> Result<Value, RunError> {
 
 #[cfg(test)]
 mod tests {
+    use std::num::NonZeroU32;
+
     use super::*;
     use crate::env;
     use alhena_sys::files;
@@ -217,21 +239,25 @@ mod tests {
     #[test]
     fn what_only_gemini_cli_has_is_refused_with_a_hint() {
         let agent = AcpAgent::new("qwen --acp").unwrap();
-        let request = || Request::new("hi");
-        for (request, named) in [
-            (request().trust(Trust::Run), "--trust"),
-            (request().sandbox(Sandbox::On), "--sandbox"),
-            (request().include_dir("/tmp"), "--include-dir"),
-            (request().deny_tool("web_fetch"), "--deny-tool"),
-            (request().max_turns(3), "--max-turns"),
-            (request().session_id("abcdefgh"), "--session-id"),
-            (request().resume(Resume::Latest), "--resume"),
-            (request().extra_arg("--debug"), "argument"),
+        let request = |options| Request::of(None, &options, RunExtras::default()).unwrap();
+        let options = RunOptions::default;
+        for (options, named) in [
+            (options().trust(Trust::Run), "--trust"),
+            (options().sandbox(Sandbox::On), "--sandbox"),
+            (options().include_dir("/tmp"), "--include-dir"),
+            (options().deny_tool("web_fetch"), "--deny-tool"),
+            (options().max_turns(NonZeroU32::MIN), "--max-turns"),
+            (options().session_id("abcdefgh"), "--session-id"),
+            (options().resume(Resume::Latest), "--resume"),
+            (options().args("--debug"), "argument"),
         ] {
-            let Err(RunError::Usage { message, hint }) = agent.refuse(&request) else { panic!("{named}") };
+            let Err(RunError::Usage { message, hint, .. }) = agent.refuse(&request(options)) else {
+                panic!("{named}")
+            };
             assert!(message.contains(named) && message.contains("qwen") && !hint.is_empty(), "{message}");
         }
-        assert!(agent.refuse(&request().resume(Resume::Id("x".into())).model("m")).is_ok());
+        let fine = options().resume(Resume::Id("x".into())).model("m");
+        assert!(agent.refuse(&request(fine)).is_ok());
     }
 
     #[test]

@@ -162,11 +162,12 @@ fn prepare(
     let directories = prepare::Directories { work: &dir, run: run_dir.path(), home: &user_home };
     let (program, args) =
         prepare::command(gemini, request, directories, &user_settings, &mut environment, args, heap_mb)?;
-    in_custody((program, args), home, dir, run_dir, environment, warnings)
+    in_custody(request, (program, args), home, dir, run_dir, environment, warnings)
 }
 
 /// A command with a named pipe for its standard input.
 pub(super) fn in_custody(
+    request: &Request,
     (program, args): (OsString, Vec<OsString>),
     home: Option<Home>,
     dir: PathBuf,
@@ -193,6 +194,7 @@ pub(super) fn in_custody(
         finish: home.as_ref().map(Home::plan),
         remove_when_abandoned: vec![run_dir.path().as_os_str().to_owned()],
         remove: vec![run_dir.temporary().as_os_str().to_owned()],
+        require_keeper: request.require_keeper,
     };
     Ok((Ready { launch, home, dir, run_dir, environment, warnings }, pipe))
 }

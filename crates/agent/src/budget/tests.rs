@@ -1,8 +1,10 @@
+use alhena_model::RunOptions;
 use serde_json::{Value, json};
 
 use super::meter::Permit;
 use super::*;
 use crate::hooks::{Asked, Moment};
+use crate::request::RunExtras;
 
 fn prices() -> Prices {
     Prices::read(
@@ -182,17 +184,20 @@ fn a_call_made_without_asking_counts_and_exceeding_the_limit_is_a_failure() {
 
 #[test]
 fn limits_that_cannot_be_kept_are_refused() {
-    let request = |max: fn(Request) -> Request| max(Request::new("x").prices(prices()).model("m"));
-    let refused = |max| Budget::of(&request(max)).unwrap_err().to_string();
-    assert_eq!(Budget::of(&request(|request| request)).unwrap(), None);
-    assert!(Budget::of(&request(|request| request.max_cost(0.5))).unwrap().is_some());
-    assert!(Budget::of(&request(|request| request.max_cost(0.5).model("auto"))).unwrap().is_some());
-    assert!(refused(|request| request.max_tokens(0)).contains("--max-tokens"));
-    assert!(refused(|request| request.max_calls(0)).contains("--max-calls"));
-    assert!(refused(|request| request.max_cost(f64::NAN)).contains("--max-cost"));
-    assert!(refused(|request| request.max_cost(-1.0)).contains("--max-cost"));
-    assert!(refused(|request| request.max_cost(1.0).model("mystery")).contains("mystery"));
-    let euros = || Prices { currency: "EUR".to_owned(), ..prices() };
-    let error = Budget::of(&Request::new("x").prices(euros()).max_cost(1.0)).unwrap_err();
+    let limits = |limit: fn(RunOptions) -> RunOptions, prices| {
+        let extras = RunExtras { prices: Some(prices), ..RunExtras::default() };
+        Budget::of(&Request::of(None, &limit(RunOptions::default().model("m")), extras).unwrap())
+    };
+    let refused = |limit| limits(limit, prices()).unwrap_err().to_string();
+    assert_eq!(limits(|options| options, prices()).unwrap(), None);
+    assert!(limits(|options| options.max_cost(0.5), prices()).unwrap().is_some());
+    assert!(limits(|options| options.max_cost(0.5).model("auto"), prices()).unwrap().is_some());
+    assert!(refused(|options| options.max_tokens(0)).contains("--max-tokens"));
+    assert!(refused(|options| options.max_calls(0)).contains("--max-calls"));
+    assert!(refused(|options| options.max_cost(f64::NAN)).contains("--max-cost"));
+    assert!(refused(|options| options.max_cost(-1.0)).contains("--max-cost"));
+    assert!(refused(|options| options.max_cost(1.0).model("mystery")).contains("mystery"));
+    let euros = Prices { currency: "EUR".to_owned(), ..prices() };
+    let error = limits(|options| options.max_cost(1.0), euros).unwrap_err();
     assert!(error.to_string().contains("EUR"));
 }

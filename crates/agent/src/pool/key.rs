@@ -153,6 +153,7 @@ fn options(request: &Request, text: &mut Text) -> Result<(), Unfit> {
         conversation: _,
         notices: _,
         usage_dir: _,
+        require_keeper,
     } = request;
     let own = [
         (hooks.is_some(), "it has hooks, and a process tells nobody which prompt it asks them for"),
@@ -163,6 +164,7 @@ fn options(request: &Request, text: &mut Text) -> Result<(), Unfit> {
         // Who asks about its model calls is told by the settings of the process.
         (max_tokens.is_some() || max_cost.is_some() || max_calls.is_some(), "it has a budget"),
         (*raw_lines, "it wants the CLI's own lines"),
+        (*require_keeper, "it requires a keeper"),
         (*prompt_by == PromptBy::File, "its prompt goes by a file"),
         (matches!(sandbox, Sandbox::On | Sandbox::Engine(_)), "it runs in a sandbox"),
     ];
@@ -242,29 +244,38 @@ fn folders(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::home::McpServer;
-    use crate::request::{Approval, SystemPrompt, Trust};
+    use crate::request::{Approval, RunExtras, Trust};
+    use alhena_model::RunOptions;
+    use alhena_model::options::PromptMode;
 
     fn key(request: &Request) -> Option<String> {
         let mut text = Text::default();
         options(request, &mut text).ok().map(|()| text.finish())
     }
 
+    fn asked(prompt: &str, options: &RunOptions) -> Request {
+        Request::of(Some(prompt.into()), options, RunExtras::default()).unwrap()
+    }
+
+    fn extra(extras: RunExtras) -> Request {
+        Request::of(None, &RunOptions::default().dir("/"), extras).unwrap()
+    }
+
     #[test]
     fn what_a_process_has_only_once_makes_another_key_and_what_is_the_prompts_own_does_not() {
-        let plain = || Request::new("one").dir("/p");
+        let plain = || RunOptions::default().dir("/");
+        let extras = RunExtras::default;
         let same = [
-            Request::new("two").dir("/q"),
-            plain().timeout(std::time::Duration::from_secs(1)),
-            plain().max_output(5),
-            plain().notice("n"),
-            plain().conversation(),
+            asked("two", &plain().dir("/proc")),
+            asked("one", &plain().timeout(std::time::Duration::from_secs(1))),
+            extra(RunExtras { max_output: Some(5), ..extras() }),
+            extra(RunExtras { notices: vec!["n".to_owned()], ..extras() }),
+            extra(RunExtras { conversation: true, ..extras() }),
         ];
+        let first = key(&asked("one", &plain()));
         for request in same {
-            assert_eq!(key(&request), key(&plain()), "{request:?}");
+            assert_eq!(key(&request), first, "{request:?}");
         }
-        let mut rules = crate::rules::Rules::default();
-        rules.add(crate::rules::Decision::Deny, "shell(rm *)").unwrap();
         let others = [
             plain().model("m"),
             plain().approval(Approval::Yolo),
@@ -274,17 +285,18 @@ mod tests {
             plain().allow_tool("read_file"),
             plain().deny_tool("read_file"),
             plain().policy("/etc/hostname"),
-            plain().rules(rules),
-            plain().mcp_server(McpServer::parse("a=node a.js").unwrap()),
-            plain().system_prompt(SystemPrompt::Append("a".into())),
-            plain().system_prompt(SystemPrompt::Replace("a".into())),
+            plain().deny("shell(rm *)"),
+            plain().mcp_server("a=node a.js"),
+            plain().system_prompt("a"),
+            plain().system_prompt("a").system_prompt_mode(PromptMode::Replace),
             plain().env("A", "1"),
             plain().env("A", "2"),
-            plain().max_turns(3),
-            plain().max_attempts(4),
-            plain().extra_arg("--debug"),
+            plain().max_turns(3.try_into().unwrap()),
+            plain().max_attempts(4.try_into().unwrap()),
+            plain().args("--debug"),
         ];
-        let mut keys: Vec<_> = others.iter().map(key).chain([key(&plain())]).collect();
+        let mut keys: Vec<_> =
+            others.iter().map(|options| key(&asked("one", options))).chain([first]).collect();
         let count = keys.len();
         keys.sort();
         keys.dedup();
@@ -293,22 +305,23 @@ mod tests {
 
     #[test]
     fn what_needs_a_process_of_its_own_says_why() {
-        let plain = || Request::new("one").dir("/p");
-        let why = |request: Request| options(&request, &mut Text::default()).unwrap_err().to_string();
+        let plain = RunOptions::default;
+        let why = |request: &Request| options(request, &mut Text::default()).unwrap_err().to_string();
         assert_eq!(
-            why(plain().session_id("12345678")),
+            why(&asked("one", &plain().session_id("12345678"))),
             "a pool cannot take this: its session has to have a given id"
         );
         let others = [
-            (plain().record("/r"), "recorded"),
-            (plain().resume(home::Resume::Latest), "session"),
-            (plain().raw_lines(), "lines"),
-            (plain().max_calls(3), "budget"),
-            (plain().prompt_by(PromptBy::File), "file"),
-            (plain().sandbox(Sandbox::On), "sandbox"),
+            (asked("one", &plain().record("/r")), "recorded"),
+            (asked("one", &plain().resume(home::Resume::Latest)), "session"),
+            (asked("one", &plain().max_calls(3)), "budget"),
+            (asked("one", &plain().prompt_by(PromptBy::File)), "file"),
+            (asked("one", &plain().sandbox(Sandbox::On)), "sandbox"),
+            (extra(RunExtras { raw_lines: true, ..RunExtras::default() }), "lines"),
+            (extra(RunExtras { require_keeper: true, ..RunExtras::default() }), "keeper"),
         ];
         for (request, word) in others {
-            assert!(why(request).contains(word), "{word}");
+            assert!(why(&request).contains(word), "{word}");
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::env::Environment;
 use crate::find::Gemini;
 use crate::home::{self, Home, HomeRequest, Prepared, Resume};
 use crate::rate_limit::{GO_ON, OnRateLimit};
-use crate::request::{Prompt, PromptBy, Request};
+use crate::request::{PromptBy, Request};
 use crate::run_dir::RunDir;
 use crate::supervise::protocol::Launch;
 
@@ -100,7 +100,7 @@ impl Again {
         let request = &mut self.request;
         match left {
             Left::Begun(session) => {
-                request.prompt = Prompt::Text(GO_ON.to_owned());
+                request.prompt = Some(GO_ON.into());
                 request.prompt_by = PromptBy::Auto;
                 request.resume = Some(Resume::Id(session));
                 request.session_id = None;

@@ -55,8 +55,9 @@ pub(super) fn offer(
         );
         return Ok(Some(Offer { desk, server: None, instructions, tool: None }));
     }
-    let server = Server::start(Arc::clone(&desk))
-        .map_err(|error| RunError::usage(format!("answers cannot be listened for: {error}"), ""))?;
+    let server = Server::start(Arc::clone(&desk)).map_err(|error| {
+        RunError::usage(format!("answers cannot be listened for: {error}"), "").caused_by(error)
+    })?;
     let mut names = (1_u32..).map(|n| if n == 1 { SERVER.to_owned() } else { format!("{SERVER}{n}") });
     let name = names.find(|name| !servers.contains(name)).unwrap_or_default();
     let tool = format!("mcp_{name}_{TOOL}");

@@ -171,7 +171,7 @@ fn tool_flags(
         .map(|path| {
             check_policy(path).map(|policy| policy.path).map_err(|bad| {
                 let hint = "Gemini CLI would run without it; mend the file, or leave out --policy.";
-                RunError::usage(bad.to_string(), hint)
+                RunError::usage(bad.to_string(), hint).caused_by(bad)
             })
         })
         .collect::<Result<_, _>>()?;

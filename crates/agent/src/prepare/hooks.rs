@@ -69,8 +69,9 @@ pub(super) fn begin(
         Occasion::ModelTool(_) | Occasion::Submission(_) | Occasion::Answer => None,
     };
     let moments = occasions.iter().filter_map(asked_at).collect();
-    let server = Server::start(run_dir.temporary(), run_dir.path(), deciders, moments)
-        .map_err(|error| RunError::usage(format!("hooks cannot be listened for: {error}"), ""))?;
+    let server = Server::start(run_dir.temporary(), run_dir.path(), deciders, moments).map_err(|error| {
+        RunError::usage(format!("hooks cannot be listened for: {error}"), "").caused_by(error)
+    })?;
     environment.set(hooks::PROGRAM, program);
     environment.set(hooks::SOCKET, server.socket());
     environment.set(hooks::FAILED, server.failed());

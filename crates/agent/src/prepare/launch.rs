@@ -70,6 +70,7 @@ impl Surroundings {
             finish: home.map(Home::plan),
             remove_when_abandoned,
             remove,
+            require_keeper: request.require_keeper,
         })
     }
 }

@@ -49,7 +49,7 @@ pub(super) struct Delivered {
 /// Chooses the way, and refuses what cannot go it, before anything is made.
 pub(super) fn deliver(request: &Request) -> Result<Delivery, RunError> {
     if request.prompt_by == PromptBy::File {
-        return by_file(&request.prompt);
+        return by_file(request.prompt.as_ref());
     }
     let text = text(request)?;
     let by = match request.prompt_by {
@@ -74,17 +74,19 @@ pub(super) fn deliver(request: &Request) -> Result<Delivery, RunError> {
 /// The text of the prompt, if the CLI can take it.
 pub(crate) fn text(request: &Request) -> Result<String, RunError> {
     let text = match &request.prompt {
-        Prompt::Text(text) => text.clone(),
-        Prompt::File(path) => fs::read_to_string(path).map_err(|error| {
-            RunError::usage(format!("{}: {error}", path.display()), "Give a text file that can be read.")
+        None => String::new(),
+        Some(Prompt::Text(text)) => text.clone(),
+        Some(Prompt::File(path)) => fs::read_to_string(path).map_err(|error| {
+            let message = format!("{}: {error}", path.display());
+            RunError::usage(message, "Give a text file that can be read.").caused_by(error)
         })?,
     };
     check(&text)?;
     Ok(text)
 }
 
-fn by_file(prompt: &Prompt) -> Result<Delivery, RunError> {
-    let Prompt::File(path) = prompt else {
+fn by_file(prompt: Option<&Prompt>) -> Result<Delivery, RunError> {
+    let Some(Prompt::File(path)) = prompt else {
         return Err(RunError::usage(
             "--prompt-by file needs a file",
             "Give the prompt with --prompt-file, or leave out --prompt-by.",

@@ -3,13 +3,11 @@
 use std::path::Path;
 use std::time::Duration;
 
-use alhena_model::Hint;
 use alhena_model::answer::Schema;
-use alhena_model::options::{AnswerSchema, EnvVar, PromptMode, RunOptions, SettingError, TimeLimit};
+use alhena_model::options::{AnswerSchema, EnvVar, PromptMode, RunOptions, Setting, SettingError, TimeLimit};
 use serde_json::Value;
 
-use super::{Prompt, Request, Resume, SystemPrompt};
-use crate::env::Environment;
+use super::{Prompt, Request, Resume, RunExtras, SystemPrompt};
 use crate::home::McpServer;
 use crate::hooks::Hooks;
 use crate::prepare::RunError;
@@ -21,16 +19,57 @@ const HOOK_LIMIT: Duration = Duration::from_secs(60);
 
 impl From<SettingError> for RunError {
     fn from(error: SettingError) -> Self {
-        let hint = error.hint().unwrap_or_default().into_owned();
-        RunError::usage(error.to_string(), hint)
+        RunError::misuse(error)
     }
 }
 
+/// The options that choose the agent. A program that calls the library has chosen it already.
+const OF_THE_BINARY: &[Setting] = &[
+    Setting::AgentCommand,
+    Setting::Offline,
+    Setting::Cassette,
+    Setting::CassetteMode,
+    Setting::Gemini,
+    Setting::NoConfig,
+];
+
 impl Request {
+    /// The request of a program that calls the library. Nothing that it asks for is passed over.
+    pub(crate) fn for_program(
+        prompt: Option<Prompt>,
+        options: &RunOptions,
+        extras: RunExtras,
+    ) -> Result<Self, RunError> {
+        options.check()?;
+        if let Some(setting) = OF_THE_BINARY.iter().find(|setting| options.has(**setting)) {
+            let message = format!("`{}` is an option of the alhena binary", setting.name());
+            return Err(RunError::usage(message, "Leave it out; `Finder` and `AcpAgent` choose the agent."));
+        }
+        Self::of(prompt, options, extras)
+    }
+
     /// Makes the request for a prompt with these options. Reads the files that they name, and parses rules and servers.
     ///
     /// The options that say who runs it are for the caller: `gemini`, `agent_command`, `offline`, `cassette`.
-    pub fn of(prompt: Prompt, options: &RunOptions, environment: &Environment) -> Result<Self, RunError> {
+    pub fn of(
+        prompt: impl Into<Option<Prompt>>,
+        options: &RunOptions,
+        extras: RunExtras,
+    ) -> Result<Self, RunError> {
+        let RunExtras {
+            environment,
+            hooks,
+            mcp_servers,
+            prices: given_prices,
+            require_keeper,
+            began,
+            notices,
+            raw_lines,
+            conversation,
+            usage_dir,
+            max_output,
+            max_stderr,
+        } = extras;
         let RunOptions {
             prompt_by,
             transport,
@@ -78,12 +117,25 @@ impl Request {
             no_config: _,
             args,
         } = options;
-        let mut request = Request::with_prompt(prompt);
+        let defaults = Request::default();
+        let mut request = Request {
+            prompt: prompt.into(),
+            require_keeper,
+            began,
+            notices,
+            raw_lines,
+            conversation,
+            usage_dir,
+            max_output: max_output.unwrap_or(defaults.max_output),
+            max_stderr: max_stderr.unwrap_or(defaults.max_stderr),
+            ..defaults
+        };
         dir.as_deref().map_or(Ok(()), directory)?;
         let instructions = match system_prompt_file {
             None => system_prompt.clone(),
             Some(file) => Some(std::fs::read_to_string(file).map_err(|error| {
-                RunError::usage(format!("{}: {error}", file.display()), "Give a text file that can be read.")
+                let message = format!("{}: {error}", file.display());
+                RunError::usage(message, "Give a text file that can be read.").caused_by(error)
             })?),
         };
         if matches!(resume, Some(Resume::Id(id)) if id.is_empty()) {
@@ -97,9 +149,10 @@ impl Request {
         for server in mcp_server {
             request.mcp_servers.extend(McpServer::from_argument(server).map_err(|error| {
                 let hint = "Write 'NAME=COMMAND ARGS', 'NAME=URL', or give a JSON file.";
-                RunError::usage(error.to_string(), hint)
+                RunError::usage(error.to_string(), hint).caused_by(error)
             })?);
         }
+        request.mcp_servers.extend(mcp_servers);
         for EnvVar { name, value } in env {
             match value {
                 Some(value) => request.env.push((name.into(), value.into())),
@@ -122,7 +175,14 @@ impl Request {
             let commands = hook.iter().map(|hook| (hook.moment, hook.command.clone())).collect();
             request.hooks = Some(Hooks::of_commands(commands, hook_timeout.unwrap_or(HOOK_LIMIT)));
         }
-        request.prices = prices.as_deref().map(|file| prices::find(Some(file), environment)).transpose()?;
+        request.hooks = match (request.hooks.take(), hooks) {
+            (Some(commands), Some(hooks)) => Some(commands.then(hooks)),
+            (commands, hooks) => commands.or(hooks),
+        };
+        request.prices = match given_prices {
+            None => prices.as_deref().map(|file| prices::find(Some(file), &environment)).transpose()?,
+            given => given,
+        };
         request.schema = schema.as_ref().map(read_schema).transpose()?;
         request.schema_attempts = schema_attempts.unwrap_or(request.schema_attempts);
         request.prompt_by = prompt_by.unwrap_or_default();
@@ -169,7 +229,7 @@ fn add_rules(rules: &mut Rules, decision: Decision, list: &[String]) -> Result<(
 }
 
 fn bad_rule(bad: BadRule) -> RunError {
-    RunError::usage(bad.to_string(), bad.hint().unwrap_or_default())
+    RunError::misuse(bad)
 }
 
 /// Reads a schema that is in a file or given as it is.
@@ -185,8 +245,9 @@ pub fn read_schema(given: &AnswerSchema) -> Result<Value, RunError> {
             let text = given.to_str().filter(|text| text.trim_start().starts_with('{'));
             let text = match text.filter(|_| !Path::new(given).is_file()) {
                 Some(text) => text.to_owned(),
-                None => std::fs::read_to_string(given)
-                    .map_err(|error| usage(format!("{}: {error}", given.to_string_lossy())))?,
+                None => std::fs::read_to_string(given).map_err(|error| {
+                    usage(format!("{}: {error}", given.to_string_lossy())).caused_by(error)
+                })?,
             };
             Schema::parse(&text).map_err(|error| usage(error.to_string()))?
         }
@@ -198,14 +259,17 @@ pub fn read_schema(given: &AnswerSchema) -> Result<Value, RunError> {
 
 #[cfg(test)]
 mod tests {
-    use alhena_model::options::Setting;
+    use std::error::Error;
+
+    use alhena_model::Hint;
+    use alhena_model::options::Offline;
     use serde_json::json;
 
     use super::*;
 
     fn refused(options: Value) -> String {
         let options: RunOptions = serde_json::from_value(options).unwrap();
-        let error = Request::of("a".into(), &options, &Environment::of_process()).unwrap_err();
+        let error = Request::of(None, &options, RunExtras::default()).unwrap_err();
         let hint = error.hint().unwrap_or_default().into_owned();
         [error.to_string(), hint].map(|text| Setting::in_fields(&text)).join(" ")
     }
@@ -223,8 +287,26 @@ mod tests {
     }
 
     #[test]
+    fn the_error_of_a_file_is_kept() {
+        let options = RunOptions::default().system_prompt_file("/proc/nowhere");
+        let error = Request::of(None, &options, RunExtras::default()).unwrap_err();
+        assert!(error.source().is_some_and(|source| source.is::<std::io::Error>()), "{error:?}");
+    }
+
+    #[test]
+    fn a_program_is_told_what_its_run_cannot_mean() {
+        let refused = |options: RunOptions| {
+            Request::for_program(None, &options, RunExtras::default()).unwrap_err().to_string()
+        };
+        let options = RunOptions::default;
+        assert_eq!(refused(options().offline(Offline::Tour)), "`offline` is an option of the alhena binary");
+        let both = options().system_prompt("a").system_prompt_file("b");
+        assert_eq!(refused(both), "system_prompt and system_prompt_file cannot be given together");
+    }
+
+    #[test]
     fn options_that_were_not_given_have_the_defaults_of_a_request() {
-        let request = Request::of("a".into(), &RunOptions::default(), &Environment::of_process()).unwrap();
-        assert_eq!(format!("{request:?}"), format!("{:?}", Request::new("a")));
+        let request = Request::of(None, &RunOptions::default(), RunExtras::default()).unwrap();
+        assert_eq!(format!("{request:?}"), format!("{:?}", Request::default()));
     }
 }

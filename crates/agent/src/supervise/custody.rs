@@ -19,6 +19,7 @@ use super::protocol::{self, Gentle, Launch, Order, Report};
 use super::sweep::{Life, sweep};
 use super::{adoption, guard};
 use crate::env::{self, Environment};
+use crate::home::{self, Stopped};
 use crate::programs;
 
 static OWN_KEEPER: OnceLock<PathBuf> = OnceLock::new();
@@ -38,6 +39,13 @@ pub fn keeper_program(environment: &Environment) -> Option<PathBuf> {
         || Some(std::env::current_exe().ok()?.parent()?.join("alhena")).filter(|path| path.is_file());
     let on_path = || programs::on_path(environment, "alhena");
     named.or_else(|| OWN_KEEPER.get().cloned()).or_else(beside).or_else(on_path)
+}
+
+/// Takes back the home of a run that nobody holds.
+fn abandon(launch: &Launch) {
+    if let Some(plan) = &launch.finish {
+        let _nothing_begun = home::finish(plan, Stopped::Never);
+    }
 }
 
 /// What says that a run is alive: held until the last of Alhena, the keeper and the guard is gone.
@@ -72,7 +80,7 @@ const PATIENCE_WITH_GUARD: Duration = Duration::from_secs(20);
 pub(crate) const PATIENCE_WITH_SILENT_GUARD: Duration = Duration::from_secs(3);
 
 impl Custody {
-    /// Hands the launch to a keeper: a process if there is a program that can be it, otherwise a thread. Nobody is waited for:
+    /// Hands the launch to a keeper: a process if there is a program that can be it, otherwise a thread, unless the launch requires a keeper. Nobody is waited for:
     /// [`Report::Hello`] says that it is known who holds the run.
     ///
     /// The keeper and its guard inherit the locks of the run, because they may outlive us.
@@ -94,7 +102,13 @@ impl Custody {
             },
             None => "There is no keeper program (alhena on PATH, or ALHENA_KEEPER)".to_owned(),
         };
-        Ok(custody(in_thread(launch)?, None, Some(unkept(&why))))
+        match launch.require_keeper {
+            true => {
+                abandon(launch);
+                Err(io::Error::other(why))
+            }
+            false => Ok(custody(in_thread(launch)?, None, Some(unkept(&why)))),
+        }
     }
 
     /// Why no process holds the run, if none does.
@@ -163,6 +177,11 @@ impl Custody {
             Some(Err(error)) => cannot_be_it(&greeting.program, &error),
             None => cannot_be_it(&greeting.program, &not),
         };
+        if greeting.launch.require_keeper {
+            self.over = true;
+            abandon(&greeting.launch);
+            return Ok(Report::NotStarted { missing: false, message: why });
+        }
         self.line = in_thread(&greeting.launch)?;
         self.unkept = Some(unkept(&why));
         Ok(known)

@@ -57,6 +57,7 @@ impl Errand {
             finish: None,
             remove_when_abandoned: vec![place.remove_when_abandoned.as_os_str().to_owned()],
             remove: Vec::new(),
+            require_keeper: false,
         };
         let keeper = keeper_program(&Environment::of_process());
         let locks = Locks { home: place.lock, run: None };

@@ -67,6 +67,9 @@ pub struct Launch {
     pub remove_when_abandoned: Vec<OsString>,
     /// Directories of the run that go in any case.
     pub remove: Vec<OsString>,
+    /// A process has to hold the run: without one nothing is started.
+    #[serde(skip)]
+    pub require_keeper: bool,
 }
 
 /// What the CLI reads.

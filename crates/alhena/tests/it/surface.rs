@@ -45,7 +45,7 @@ fn the_source_of_an_error_is_kept() {
 }
 
 /// What most programs need. Whatever else there is, is in the module of its layer: a name more here is one less that is found.
-const NAMES: [&str; 22] = [
+const NAMES: [&str; 25] = [
     "Approval",
     "Conversation",
     "Event",
@@ -59,10 +59,13 @@ const NAMES: [&str; 22] = [
     "Permission",
     "Pool",
     "PoolOptions",
+    "Prompt",
     "Request",
     "Resume",
     "Run",
     "RunError",
+    "RunExtras",
+    "RunOptions",
     "Status",
     "Stopper",
     "Trust",

@@ -1,7 +1,8 @@
 //! An answer of a type of the program's own: its schema goes out, its value comes back.
 
 use alhena::answer::Schema;
-use alhena::{Outcome, Request};
+use alhena::model::options::AnswerSchema;
+use alhena::{Outcome, RunOptions};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -29,8 +30,8 @@ struct Note {
 
 #[test]
 fn the_schema_of_a_type_takes_its_values_and_no_others() {
-    let request = Request::new("Review it").answer::<Review>();
-    let schema = Schema::new(request.schema.as_ref().unwrap()).unwrap();
+    let Some(AnswerSchema::Json(schema)) = RunOptions::default().answer::<Review>().schema else { panic!() };
+    let schema = Schema::new(&schema.into()).unwrap();
     let data = json!({"verdict": "bad", "notes": [{"line": 3, "text": null, "replies": [{"line": 4, "replies": []}]}]});
     assert_eq!(schema.errors(&data), [""; 0]);
     for wrong in [

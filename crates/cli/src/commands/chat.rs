@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 use alhena::RunError;
 use alhena::agent::env::Environment;
-use alhena::agent::{Prompt, Talk, Whom};
+use alhena::agent::{Talk, Whom};
 
 use self::interrupt::Interrupts;
 use super::options::{Given, OfChat, prompt_behind_resume};
@@ -96,7 +96,7 @@ fn begin(
     let mut options = args.given.options;
     let config = super::run::config(&options)?.only(Given::<OfChat>::offers);
     let prompt = args.prompt.or_else(|| prompt_behind_resume(&mut options));
-    let Asked { mut request, who, options } = asked(Prompt::Text(String::new()), options, &config)?;
+    let Asked { mut request, who, options } = asked(None, options, &config)?;
     request.conversation = holder == Holder::Program;
     if holder == Holder::Script {
         // Nobody is there.

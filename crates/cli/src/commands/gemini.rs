@@ -10,11 +10,12 @@ use std::process::{Command, ExitCode};
 use std::sync::Arc;
 
 use alhena::agent::env::{self, Environment};
-use alhena::agent::{Finder, Item, Prompt, programs};
+use alhena::agent::{Finder, Item, RunExtras, programs};
 use alhena::hosts::dialect::{self, DropIn, Invocation, Stream, Surroundings};
 use alhena::hosts::native::{self, Format, JsonReport, StreamJson, TextOutput};
-use alhena::model::Timestamp;
-use alhena::{Gemini, Hint, Outcome, Request, Resume, Run, RunError, Trust};
+use alhena::model::options::TimeLimit;
+use alhena::model::{RunOptions, Timestamp};
+use alhena::{Gemini, Hint, Outcome, Resume, Run, RunError, Trust};
 use alhena_sys::handles;
 use alhena_sys::processes::become_program;
 
@@ -96,7 +97,7 @@ fn run(gemini: &Gemini, drop_in: DropIn, environment: &Environment) -> ExitCode 
     // What a run leaves whose keeper and guard are killed together comes to us.
     let _by_mark_only = alhena::agent::supervise::adoption::every_child_is_a_runs();
     let started =
-        request(&drop_in, format, &interrupts).and_then(|request| gemini.run_in(request, environment));
+        prompt(&drop_in, &interrupts).and_then(|prompt| start(gemini, &drop_in, prompt, format, environment));
     let mut writer = Writer::new(format);
     let (outcome, written) = match started {
         Ok(run) => follow(run, &mut writer, &interrupts),
@@ -115,7 +116,8 @@ fn run(gemini: &Gemini, drop_in: DropIn, environment: &Environment) -> ExitCode 
     }
 }
 
-fn request(drop_in: &DropIn, format: Format, interrupts: &Interrupts) -> Result<Request, RunError> {
+/// The prompt of the command line with that of standard input.
+fn prompt(drop_in: &DropIn, interrupts: &Interrupts) -> Result<String, RunError> {
     // With a prompt the CLI's own rule counts. Without one it does too, but the CLI begins to count its 0.5 s only when it has started,
     // seconds later (0.61.0), and fails then. Counted from now, they would lose a prompt that the CLI takes.
     let silence = match drop_in.prompt {
@@ -126,7 +128,7 @@ fn request(drop_in: &DropIn, format: Format, interrupts: &Interrupts) -> Result<
         Ok(bytes) => bytes,
         Err(unread @ Unread::TooMuch) => {
             let hint = "Put the material into files and name them in the prompt.".to_owned();
-            return Err(RunError::Usage { message: unread.to_string(), hint });
+            return Err(RunError::usage(unread.to_string(), hint));
         }
         // The CLI runs without input that it cannot read, too.
         Err(Unread::Interrupted | Unread::Silent(_) | Unread::Failed(_)) => Vec::new(),
@@ -134,33 +136,45 @@ fn request(drop_in: &DropIn, format: Format, interrupts: &Interrupts) -> Result<
     let prompt = drop_in.with_stdin(&String::from_utf8_lossy(&stdin));
     if prompt.trim().is_empty() {
         // The CLI's own words (0.61.0): those of `alhena run` name options that this one has not.
-        return Err(RunError::Usage {
-            message: "No input provided via stdin.".to_owned(),
-            hint: "Input can be provided by piping data into gemini or using the --prompt option.".to_owned(),
-        });
+        return Err(RunError::usage(
+            "No input provided via stdin.",
+            "Input can be provided by piping data into gemini or using the --prompt option.",
+        ));
     }
-    let mut request = Request::with_prompt(Prompt::Text(prompt));
-    request.dir = drop_in.dir.as_ref().map(Into::into);
-    request.model.clone_from(&drop_in.model);
-    request.approval = drop_in.approval.unwrap_or_default();
-    // Whoever calls `gemini` expects it to run; what the folder brings along still needs the user's word.
-    request.trust = Trust::Run;
-    request.sandbox.clone_from(&drop_in.sandbox);
-    request.include_dirs = drop_in.include_dirs.iter().map(Into::into).collect();
-    request.allow_tools.clone_from(&drop_in.allow_tools);
-    request.deny_tools.clone_from(&drop_in.deny_tools);
-    request.policies = drop_in.policies.iter().map(Into::into).collect();
-    request.resume = drop_in
-        .resume
-        .as_ref()
-        .map(|id| if id == "latest" { Resume::Latest } else { Resume::Id(id.clone()) });
-    request.session_id.clone_from(&drop_in.session_id);
-    request.extra_args = drop_in.extra.iter().map(Into::into).collect();
-    request.raw_lines = format == Format::StreamJson;
-    // The host has its own clock and its own idea of retries.
-    request.first_event_timeout = None;
-    request.stall_timeout = None;
-    Ok(request)
+    Ok(prompt)
+}
+
+fn start(
+    gemini: &Gemini,
+    drop_in: &DropIn,
+    prompt: String,
+    format: Format,
+    environment: &Environment,
+) -> Result<Run, RunError> {
+    let options = RunOptions {
+        dir: drop_in.dir.as_ref().map(Into::into),
+        model: drop_in.model.clone(),
+        approval: Some(drop_in.approval.unwrap_or_default()),
+        // Whoever calls `gemini` expects it to run; what the folder brings along still needs the user's word.
+        trust: Some(Trust::Run),
+        sandbox: Some(drop_in.sandbox.clone()),
+        include_dir: drop_in.include_dirs.iter().map(Into::into).collect(),
+        allow_tool: drop_in.allow_tools.clone(),
+        deny_tool: drop_in.deny_tools.clone(),
+        policy: drop_in.policies.iter().map(Into::into).collect(),
+        resume: drop_in
+            .resume
+            .as_ref()
+            .map(|id| if id == "latest" { Resume::Latest } else { Resume::Id(id.clone()) }),
+        session_id: drop_in.session_id.clone(),
+        args: drop_in.extra.iter().map(Into::into).collect(),
+        // The host has its own clock and its own idea of retries.
+        first_event_timeout: Some(TimeLimit::Never),
+        stall_timeout: Some(TimeLimit::Never),
+        ..RunOptions::default()
+    };
+    let raw_lines = format == Format::StreamJson;
+    gemini.run_with(prompt, &options, RunExtras { raw_lines, ..RunExtras::of(environment.clone()) })
 }
 
 fn follow(mut run: Run, writer: &mut Writer, interrupts: &Interrupts) -> (Arc<Outcome>, io::Result<()>) {

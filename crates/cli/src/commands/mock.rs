@@ -116,7 +116,7 @@ fn serve(
     })?;
     let server = start(args.port)?;
     let cassette = CassetteArgs::of(&args.cassette.options);
-    let inserted = cassette.insert(&server, None, &Request::new(""), &environment, &home)?;
+    let inserted = cassette.insert(&server, None, &Request::default(), &environment, &home)?;
     let silent = args.background || args.quiet;
     if let Some((path, inserted)) = cassette.cassette.as_deref().zip(inserted.as_ref()).filter(|_| !silent) {
         inserted.notice(path).into_iter().for_each(say);

@@ -87,6 +87,7 @@ fn launch(gemini: &Gemini, args: Vec<OsString>, dir: &Path, files: &Path) -> Lau
         finish: None,
         remove_when_abandoned: vec![files.as_os_str().to_owned()],
         remove: Vec::new(),
+        require_keeper: false,
     }
 }
 

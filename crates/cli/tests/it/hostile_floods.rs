@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use crate::lab::HostileLab;
+use crate::lab::{Build, HostileLab};
 use alhena::{EventKind, Outcome, Status};
 use alhena_testbed::script::Ending;
 use alhena_testbed::{Deadline, Script, Step};

@@ -3,19 +3,24 @@
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-use crate::lab::HostileLab;
+use crate::lab::{Build, HostileLab};
 use alhena::{FailureKind, Run, Status};
 use alhena_testbed::Script;
 
 impl HostileLab {
-    /// Starts a run that is to be kept by a program of this text.
-    fn start_kept_by(&mut self, program: &str, limit: Option<Duration>) -> Run {
+    /// Makes a program of this text the keeper.
+    fn set_keeper(&mut self, program: &str) {
         let home = self.lab.home.path();
         let (keeper, sleep) = (home.join("keeper"), home.join("sleep"));
         std::fs::write(&keeper, program.replace("sleep", sleep.to_str().unwrap())).unwrap();
         std::os::unix::fs::symlink("/bin/sleep", sleep).unwrap();
         std::fs::set_permissions(&keeper, std::fs::Permissions::from_mode(0o755)).unwrap();
         self.lab.env.set("ALHENA_KEEPER", &keeper);
+    }
+
+    /// Starts a run that is to be kept by a program of this text.
+    fn start_kept_by(&mut self, program: &str, limit: Option<Duration>) -> Run {
+        self.set_keeper(program);
         let request = self.lab.request("hello");
         self.lab.start(limit.into_iter().fold(request, |request, limit| request.timeout(limit)))
     }
@@ -59,6 +64,27 @@ fn a_keeper_that_is_none_costs_a_warning_and_not_the_run() {
         assert_eq!((outcome.status, &outcome.failure), (Status::Success, &None), "{name}");
         let told = outcome.warnings.iter().find(|warning| warning.contains("/keeper cannot be the keeper: "));
         assert!(told.is_some_and(|warning| warning.contains(why)), "{name}: {:?}", outcome.warnings);
+        assert_eq!(hostile.left(), [""; 0], "{name}");
+    }
+}
+
+#[test]
+fn a_run_that_requires_a_keeper_is_not_started_without_one() {
+    for (name, program, why) in [
+        ("older", "#!/bin/sh\nread -r order\nexit 1\n", "another release"),
+        ("no program", "\0", "Exec format error"),
+    ] {
+        let mut hostile = HostileLab::new(name, Script::normal());
+        hostile.set_keeper(program);
+        let mut request = hostile.lab.request("hello");
+        request.require_keeper = true;
+        let failure = match hostile.lab.gemini.run_in(request, &hostile.lab.env) {
+            Ok(run) => run.outcome_blocking().failure.clone().unwrap(),
+            Err(error) => error.into_failure(),
+        };
+        assert_eq!(failure.kind, FailureKind::Crashed, "{name}: {failure:?}");
+        let said = format!("{} {}", failure.message, failure.errors.join(" "));
+        assert!(said.contains("/keeper cannot be the keeper: ") && said.contains(why), "{name}: {said}");
         assert_eq!(hostile.left(), [""; 0], "{name}");
     }
 }

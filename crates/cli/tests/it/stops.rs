@@ -4,7 +4,7 @@ use std::io::Read;
 use std::process::Stdio;
 use std::time::Duration;
 
-use crate::lab::HostileLab;
+use crate::lab::{Build, HostileLab};
 use alhena::{Outcome, Status};
 use alhena_testbed::processes::{command_line, parent, signal};
 use alhena_testbed::{Child, Deadline, Script, Step, alive};

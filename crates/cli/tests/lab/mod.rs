@@ -8,9 +8,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use alhena::agent::env::Environment;
-use alhena::agent::{Finder, Item};
+use alhena::agent::home::McpServer;
+use alhena::agent::hooks::Hooks;
+use alhena::agent::rules::Rules;
+use alhena::agent::{Finder, Item, OnRateLimit, Sandbox, SystemPrompt, Transport};
+use alhena::model::Prices;
 use alhena::scripted::{Scenario, Server, Turn};
-use alhena::{Event, Gemini, Outcome, Request, Run};
+use alhena::{Approval, Event, Gemini, Outcome, Request, Resume, Run};
 use alhena_testbed::{
     Deadline, Hostile, PrivateHome, RealCli, Script, Trust, Watchdog, processes, processes_with_env,
 };
@@ -94,7 +98,7 @@ impl Lab {
 
     /// A request in the workspace, with the model named so that no router is asked.
     pub fn request(&self, prompt: &str) -> Request {
-        Request::new(prompt).dir(self.workspace()).model("gemini-2.5-flash")
+        request(prompt).dir(self.workspace()).model("gemini-2.5-flash")
     }
 
     pub fn start(&self, request: Request) -> Run {
@@ -226,4 +230,145 @@ fn environment(home: &PrivateHome, url: &str, more: &[(OsString, OsString)]) -> 
         env.set(name.clone(), value.clone());
     }
     env
+}
+
+/// A request with nothing but a prompt.
+pub fn request(prompt: &str) -> Request {
+    Request { prompt: Some(prompt.into()), ..Request::default() }
+}
+
+/// Puts a request together in one expression.
+pub trait Build: Sized {
+    fn with(self, set: impl FnOnce(&mut Request)) -> Self;
+
+    fn dir(self, dir: impl Into<PathBuf>) -> Self {
+        self.with(|request| request.dir = Some(dir.into()))
+    }
+
+    fn model(self, model: impl Into<String>) -> Self {
+        self.with(|request| request.model = Some(model.into()))
+    }
+
+    fn approval(self, approval: Approval) -> Self {
+        self.with(|request| request.approval = approval)
+    }
+
+    fn transport(self, transport: Transport) -> Self {
+        self.with(|request| request.transport = transport)
+    }
+
+    fn trust(self, trust: alhena::Trust) -> Self {
+        self.with(|request| request.trust = trust)
+    }
+
+    fn sandbox(self, sandbox: Sandbox) -> Self {
+        self.with(|request| request.sandbox = sandbox)
+    }
+
+    fn include_dir(self, dir: impl Into<PathBuf>) -> Self {
+        self.with(|request| request.include_dirs.push(dir.into()))
+    }
+
+    fn allow_tool(self, tool: &str) -> Self {
+        self.with(|request| request.allow_tools.push(tool.to_owned()))
+    }
+
+    fn rules(self, rules: Rules) -> Self {
+        self.with(|request| request.rules = rules)
+    }
+
+    fn hooks(self, hooks: Hooks) -> Self {
+        self.with(|request| request.hooks = Some(hooks))
+    }
+
+    fn permission_timeout(self, limit: Duration) -> Self {
+        self.with(|request| request.permission_timeout = Some(limit))
+    }
+
+    fn schema(self, schema: Value) -> Self {
+        self.with(|request| request.schema = Some(schema))
+    }
+
+    fn schema_attempts(self, more: u32) -> Self {
+        self.with(|request| request.schema_attempts = more)
+    }
+
+    fn mcp_server(self, server: McpServer) -> Self {
+        self.with(|request| request.mcp_servers.push(server))
+    }
+
+    fn system_prompt(self, prompt: SystemPrompt) -> Self {
+        self.with(|request| request.system_prompt = Some(prompt))
+    }
+
+    fn env(self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.with(|request| request.env.push((name.into(), value.into())))
+    }
+
+    fn resume(self, resume: Resume) -> Self {
+        self.with(|request| request.resume = Some(resume))
+    }
+
+    fn session_id(self, id: impl Into<String>) -> Self {
+        self.with(|request| request.session_id = Some(id.into()))
+    }
+
+    fn timeout(self, limit: Duration) -> Self {
+        self.with(|request| request.timeout = Some(limit))
+    }
+
+    fn stall_timeout(self, limit: Duration) -> Self {
+        self.with(|request| request.stall_timeout = Some(limit))
+    }
+
+    fn max_turns(self, turns: u32) -> Self {
+        self.with(|request| request.max_turns = Some(turns))
+    }
+
+    fn max_attempts(self, attempts: u32) -> Self {
+        self.with(|request| request.max_attempts = Some(attempts))
+    }
+
+    fn max_tokens(self, tokens: u64) -> Self {
+        self.with(|request| request.max_tokens = Some(tokens))
+    }
+
+    fn max_cost(self, dollars: f64) -> Self {
+        self.with(|request| request.max_cost = Some(dollars))
+    }
+
+    fn max_calls(self, calls: u64) -> Self {
+        self.with(|request| request.max_calls = Some(calls))
+    }
+
+    fn on_rate_limit(self, what: OnRateLimit) -> Self {
+        self.with(|request| request.on_rate_limit = what)
+    }
+
+    fn prices(self, prices: Prices) -> Self {
+        self.with(|request| request.prices = Some(prices))
+    }
+
+    fn record(self, dir: impl Into<PathBuf>) -> Self {
+        self.with(|request| request.record = Some(dir.into()))
+    }
+
+    fn extra_arg(self, argument: impl Into<OsString>) -> Self {
+        self.with(|request| request.extra_args.push(argument.into()))
+    }
+
+    fn raw_lines(self) -> Self {
+        self.with(|request| request.raw_lines = true)
+    }
+
+    fn conversation(self) -> Self {
+        self.with(|request| request.conversation = true)
+    }
+}
+
+impl Build for Request {
+    fn with(mut self, set: impl FnOnce(&mut Request)) -> Self {
+        set(&mut self);
+        self
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::lab::Lab;
+use crate::lab::{Build, Lab};
 use alhena::agent::Transport;
 use alhena::agent::hooks::{Hooks, Moment, Verdict};
 use alhena::scripted::{Scenario, Turn, Usage};

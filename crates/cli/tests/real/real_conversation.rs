@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::lab::Lab;
+use crate::lab::{Build, Lab};
 use alhena::agent::home::McpServer;
 use alhena::agent::{Item, recording};
 use alhena::model::{Conversation, Include, Source};

@@ -1,6 +1,6 @@
 //! Files that runs of the real CLI change: what the outcome says of each.
 
-use crate::lab::{Lab, shell, write_file};
+use crate::lab::{Build, Lab, shell, write_file};
 use alhena::model::Change;
 use alhena::scripted::{Scenario, Turn};
 use alhena::{Approval, Outcome, Status};

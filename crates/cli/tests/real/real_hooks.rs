@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::lab::{Lab, write_file};
+use crate::lab::{Build, Lab, write_file};
 use alhena::agent::hooks::{Hooks, Moment, Verdict};
 use alhena::scripted::{Scenario, Turn};
 use alhena::{Approval, Status, Trust};

@@ -1,6 +1,6 @@
 //! What the CLI's stream drops, and a run of Alhena has all the same.
 
-use crate::lab::{Lab, shell};
+use crate::lab::{Build, Lab, shell};
 use alhena::agent::Transport;
 use alhena::model::{Change, FileChange, Source, Usage};
 use alhena::scripted::{Scenario, Turn};

@@ -71,7 +71,7 @@ fn reads_the_prompt_file() -> Scenario {
 
 fn by_file(lab: &Lab, path: &std::path::Path) -> Request {
     let mut request = lab.request("");
-    request.prompt = Prompt::File(path.to_owned());
+    request.prompt = Some(Prompt::File(path.to_owned()));
     request.prompt_by = PromptBy::File;
     request
 }

@@ -7,7 +7,7 @@ mod warm;
 
 use std::time::Duration;
 
-use crate::lab::Lab;
+use crate::lab::{Build, Lab};
 use alhena::agent::OnRateLimit;
 use alhena::scripted::{Scenario, Turn};
 use alhena::{Approval, Event, EventKind, Outcome, Request, Status, Trust};

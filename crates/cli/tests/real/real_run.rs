@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use crate::lab::{Lab, shell, write_file};
+use crate::lab::{Build, Lab, shell, write_file};
 use alhena::model::Change;
 use alhena::scripted::{After, Scenario, Turn};
 use alhena::wire::release::{Feature, Version};
-use alhena::{Approval, EventKind, Failure, FailureKind, Outcome, Request, Resume, Run, Status, Trust};
+use alhena::{Approval, EventKind, Failure, FailureKind, Outcome, Resume, Run, Status, Trust};
 use alhena_testbed::{Deadline, versions};
 use serde_json::json;
 
@@ -360,7 +360,8 @@ fn a_newer_version_than_the_newest_known_is_used_with_a_warning() {
     }
     let gemini = alhena::agent::Finder::new().env(env.clone()).path(hostile.path()).find().unwrap();
     assert_eq!(gemini.version, "0.99.0".parse::<Version>().unwrap());
-    let outcome = gemini.run_in(Request::new("hi").dir(lab.workspace()), &env).unwrap().outcome_blocking();
+    let outcome =
+        gemini.run_in(crate::lab::request("hi").dir(lab.workspace()), &env).unwrap().outcome_blocking();
     assert_eq!(outcome.status, Status::Success);
     assert!(
         outcome.warnings.iter().any(|warning| warning.contains("0.99.0 is newer")),

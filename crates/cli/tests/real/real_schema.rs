@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::lab::{ALHENA, Lab, warnings};
+use crate::lab::{ALHENA, Build, Lab, warnings};
 use alhena::scripted::{Scenario, Turn};
 use alhena::{Approval, EventKind, FailureKind, Outcome, Request, Status};
 use alhena_testbed::run_bounded;

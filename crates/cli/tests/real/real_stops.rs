@@ -3,7 +3,7 @@
 use std::process::Stdio;
 use std::time::Duration;
 
-use crate::lab::Lab;
+use crate::lab::{Build, Lab};
 use alhena::scripted::{After, Scenario, Turn};
 use alhena::{Approval, EventKind, FailureKind, Outcome, Status};
 use alhena_testbed::{Deadline, processes_with_env, versions};

@@ -25,6 +25,12 @@ impl TimeLimit {
     }
 }
 
+impl From<Duration> for TimeLimit {
+    fn from(time: Duration) -> Self {
+        TimeLimit::After(time)
+    }
+}
+
 impl FromStr for TimeLimit {
     type Err = BadValue;
 

@@ -565,6 +565,16 @@ pub enum AnswerSchema {
     FileOrText(OsString),
 }
 
+/// A value that is not an object is refused when the run starts.
+impl From<Value> for AnswerSchema {
+    fn from(schema: Value) -> Self {
+        match schema {
+            Value::Object(schema) => AnswerSchema::Json(schema),
+            other => AnswerSchema::FileOrText(other.to_string().into()),
+        }
+    }
+}
+
 impl OneValue for AnswerSchema {
     const OBJECT: bool = true;
 

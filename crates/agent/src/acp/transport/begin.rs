@@ -27,7 +27,6 @@ use crate::recording::{LONGEST_LINE, Recorder};
 use crate::request::Request;
 use crate::run::{Queue, Run, Stopper};
 use crate::start;
-use crate::supervise::custody::keeper_program;
 use crate::tail::SessionTail;
 use crate::telemetry::{self, TelemetryTail};
 
@@ -38,10 +37,10 @@ pub(in crate::acp) fn converse(
     environment: &Environment,
 ) -> Result<Conversation, RunError> {
     let started = Instant::now();
+    let keeper = start::keeper(&request, environment)?;
     let request = prices::settle(request, environment)?;
     let (ready, pipe) = who.prepare(&request, environment, Purpose::One)?;
     let opening = who.opening(&request, ready.home.as_ref())?;
-    let keeper = keeper_program(environment);
     let begin = || {
         let (bell, rung) = engine::bell()?;
         let (orders, taken) = mpsc::channel();
@@ -62,12 +61,12 @@ pub(in crate::acp) fn converse(
 /// One prompt as a run: the same events and outcome as a headless run, and nothing left before the last event is out.
 pub(crate) fn run_once(who: Who<'_>, request: Request, environment: &Environment) -> Result<Run, RunError> {
     let started = Instant::now();
+    let keeper = start::keeper(&request, environment)?;
     let text = prompt::text(&request)?;
     let request = prices::settle(request, environment)?;
     let (ready, pipe) = who.prepare(&request, environment, Purpose::One)?;
     let opening = who.opening(&request, ready.home.as_ref())?;
     let recorder = start::recorder(&request, &who.described(), &ready)?;
-    let keeper = keeper_program(environment);
     let begin = || {
         let (bell, rung) = engine::bell()?;
         let (_nobody, taken) = mpsc::channel();

@@ -2,7 +2,7 @@
 
 use alhena::agent::env::Environment;
 use alhena::agent::home::McpServer;
-use alhena::agent::{Prompt, Talk, Whom};
+use alhena::agent::{RunExtras, Talk, Whom};
 use alhena::hosts::acp::Refusal;
 use alhena::hosts::acp::ask::SessionSetup;
 use alhena::model::{RunOptions, Setting};
@@ -37,7 +37,7 @@ impl Starter {
             let own = [Setting::Gemini, Setting::Offline];
             options.fill(&Config::of_user(&environment)?.options, &own);
         }
-        let mut base = Request::of(Prompt::Text(String::new()), &options, &environment)?;
+        let mut base = Request::of(None, &options, RunExtras::of(environment.clone()))?;
         let offline = offline::prepare(&options, &mut base, &mut environment)?;
         if offline.is_some() {
             say(format_args!("{}.", offline::NOTICE));
@@ -78,15 +78,17 @@ impl Starter {
         options.dir = Some(place.dir);
         // Whoever names an agent to an editor expects it to run; what a folder brings along still needs the user's word.
         options.trust = options.trust.or(Some(Trust::Run));
-        let mut request =
-            Request::of(Prompt::Text(String::new()), &options, &self.environment).map_err(refusal)?;
-        request.notices.extend(self.notices.iter().cloned().chain(config.notice()));
-        // What it shows of its calls is shown to the editor.
-        request.raw_lines = true;
         let servers = Map::from_iter([("mcpServers".to_owned(), Value::Object(place.servers))]);
         let servers = McpServer::from_json(servers)
             .map_err(|error| Refusal::of(Fault::Params, error.to_string(), ""))?;
-        request.mcp_servers.extend(servers);
+        let extras = RunExtras {
+            mcp_servers: servers,
+            notices: self.notices.iter().cloned().chain(config.notice()).collect(),
+            // What it shows of its calls is shown to the editor.
+            raw_lines: true,
+            ..RunExtras::of(self.environment.clone())
+        };
+        let mut request = Request::of(None, &options, extras).map_err(refusal)?;
         request.include_dirs.extend(place.more_dirs);
         request.resume = resume.map(Resume::Id);
         Ok(request)

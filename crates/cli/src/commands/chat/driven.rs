@@ -196,7 +196,7 @@ impl Driven {
 
     fn never_prompted(&mut self, why: &str) {
         let hint = "A prompt is a text that says something.".to_owned();
-        self.code = never_began(RunError::Usage { message: why.to_owned(), hint });
+        self.code = never_began(RunError::usage(why.to_owned(), hint));
     }
 
     fn prompt(&mut self, text: &str) {

@@ -1,16 +1,18 @@
 //! From the SDK's options to a conversation.
 
+use std::num::NonZeroU32;
 use std::path::Path;
 
-use alhena::agent::env::Environment;
 use alhena::agent::home::McpServer;
 use alhena::agent::rules::{Decision, Rules};
-use alhena::agent::{Finder, SystemPrompt};
+use alhena::agent::{Finder, RunExtras};
 use alhena::answer::Schema;
 use alhena::hosts::claude::control::Initialize;
 use alhena::hosts::claude::options::{Options, gemini_names};
 use alhena::hosts::claude::{self, Mode};
-use alhena::{Approval, Conversation, Hint, Request, Resume, Trust};
+use alhena::model::RunOptions;
+use alhena::model::options::{PromptMode, TimeLimit};
+use alhena::{Approval, Conversation, Hint, Resume, Trust};
 use serde_json::{Map, Value};
 
 /// A conversation, and what the program should know of it.
@@ -27,50 +29,59 @@ pub fn start(options: &Options, initialize: &Initialize, hooked: bool) -> Result
         return Err(format!("this cannot be done with Gemini CLI: {why}"));
     }
     let mut notices = Vec::new();
-    let mut request = Request::new("");
-    request.approval = approval(options.mode, hooked);
-    // Whoever gives a program an executable expects it to run; what the folder brings along still needs the user's word.
-    request.trust = Trust::Run;
-    // The program has its own clock.
-    request.first_event_timeout = None;
-    request.stall_timeout = None;
+    let (system_prompt, system_prompt_mode) = system_prompt(options, initialize)?.unzip();
+    let mut wanted = RunOptions {
+        approval: Some(approval(options.mode, hooked)),
+        // Whoever gives a program an executable expects it to run; what the folder brings along still needs the user's word.
+        trust: Some(Trust::Run),
+        // The program has its own clock.
+        first_event_timeout: Some(TimeLimit::Never),
+        stall_timeout: Some(TimeLimit::Never),
+        system_prompt,
+        system_prompt_mode,
+        schema: schema(options, initialize)?.map(Into::into),
+        max_turns: options.max_turns.map(turns).transpose()?,
+        max_cost: options.max_budget_usd,
+        include_dir: options.add_dirs.iter().map(Into::into).collect(),
+        deny_tool: options.denied_tools().into_iter().map(str::to_owned).collect(),
+        resume: options.resume.as_ref().map(|id| match id.is_empty() {
+            true => Resume::Latest,
+            false => Resume::Id(id.clone()),
+        }),
+        ..RunOptions::default()
+    };
     if let Some(name) = &options.model {
-        request.model = claude::model(name).map(str::to_owned);
-        if request.model.is_none() && !name.is_empty() {
+        wanted.model = claude::model(name).map(str::to_owned);
+        if wanted.model.is_none() && !name.is_empty() {
             notices.push(not_a_model(name));
         }
     }
-    request.system_prompt = system_prompt(options, initialize)?;
-    request.schema = schema(options, initialize)?;
-    request.max_turns = options.max_turns;
-    request.max_cost = options.max_budget_usd;
-    request.include_dirs = options.add_dirs.iter().map(Into::into).collect();
-    request.deny_tools = options.denied_tools().into_iter().map(str::to_owned).collect();
-    request.resume = options.resume.as_ref().map(|id| match id.is_empty() {
-        true => Resume::Latest,
-        false => Resume::Id(id.clone()),
-    });
+    let mut extras = RunExtras::default();
     for config in &options.mcp_configs {
-        request.mcp_servers.extend(mcp_servers(config)?);
+        extras.mcp_servers.extend(mcp_servers(config)?);
     }
     let mut rules = Rules::default();
     for (decision, texts) in [(Decision::Allow, &options.allowed), (Decision::Deny, &options.disallowed)] {
         for text in texts {
-            if let Err(why) = add_rule(&mut rules, decision, text) {
-                notices.push(why);
+            match rule(text).and_then(|rule| add(&mut rules, decision, &rule).map(|()| rule)) {
+                Err(why) => notices.push(why),
+                Ok(rule) if decision == Decision::Allow => wanted.allow.push(rule),
+                Ok(rule) => wanted.deny.push(rule),
             }
         }
     }
-    request.rules = rules.clone();
     if hooked {
         // The hooks are about every tool, also those that Gemini CLI does not ask about by itself.
-        request.rules.add(Decision::Ask, "*").map_err(|error| error.to_string())?;
+        wanted.ask.push("*".to_owned());
     }
-    let mcp_servers = request.mcp_servers.iter().map(|server| server.name.clone()).collect();
-    let environment = Environment::of_process();
-    let gemini = Finder::new().env(environment.clone()).find().map_err(|error| with_hint(&error))?;
-    let talk = gemini.converse_in(request, &environment).map_err(|error| with_hint(&error))?;
+    let mcp_servers = extras.mcp_servers.iter().map(|server| server.name.clone()).collect();
+    let gemini = Finder::new().env(extras.environment.clone()).find().map_err(|error| with_hint(&error))?;
+    let talk = gemini.converse_with(&wanted, extras).map_err(|error| with_hint(&error))?;
     Ok(Started { talk, rules, mcp_servers, notices })
+}
+
+fn turns(most: u32) -> Result<NonZeroU32, String> {
+    NonZeroU32::new(most).ok_or_else(|| "--max-turns has to be more than 0".to_owned())
 }
 
 /// What Gemini CLI may do by itself. With hooks before tools it asks about everything, and the mode is kept here.
@@ -83,8 +94,17 @@ pub fn approval(mode: Mode, hooked: bool) -> Approval {
 
 /// Adds a rule of Claude's. A name that no tool of Gemini CLI's has would never decide anything.
 pub fn add_rule(rules: &mut Rules, decision: Decision, text: &str) -> Result<(), String> {
+    add(rules, decision, &rule(text)?)
+}
+
+fn add(rules: &mut Rules, decision: Decision, rule: &str) -> Result<(), String> {
+    rules.add(decision, rule).map_err(|error| with_hint(&error))
+}
+
+/// The rule that a rule of Claude's stands for.
+fn rule(text: &str) -> Result<String, String> {
     let name = text.split('(').next().unwrap_or(text);
-    let rule = match text.strip_prefix("mcp__") {
+    Ok(match text.strip_prefix("mcp__") {
         Some(rest) => match rest.split_once("__") {
             Some((server, tool)) => format!("mcp({server}/{tool})"),
             None => format!("mcp({rest})"),
@@ -93,8 +113,7 @@ pub fn add_rule(rules: &mut Rules, decision: Decision, text: &str) -> Result<(),
             return Err(format!("the rule {text:?} means nothing here: Gemini CLI has no tool like {name}"));
         }
         None => text.to_owned(),
-    };
-    rules.add(decision, &rule).map_err(|error| with_hint(&error))
+    })
 }
 
 pub fn not_a_model(name: &str) -> String {
@@ -109,7 +128,7 @@ fn schema(options: &Options, initialize: &Initialize) -> Result<Option<Value>, S
     }
 }
 
-fn system_prompt(options: &Options, initialize: &Initialize) -> Result<Option<SystemPrompt>, String> {
+fn system_prompt(options: &Options, initialize: &Initialize) -> Result<Option<(String, PromptMode)>, String> {
     let from_file = match &options.system_prompt_file {
         Some(path) => Some(read(path)?),
         None => None,
@@ -121,9 +140,9 @@ fn system_prompt(options: &Options, initialize: &Initialize) -> Result<Option<Sy
     let appended = given(options.append_system_prompt.clone())
         .or_else(|| given(initialize.append_system_prompt.clone()));
     Ok(match (replaced, appended) {
-        (Some(replaced), Some(appended)) => Some(SystemPrompt::Replace(format!("{replaced}\n\n{appended}"))),
-        (Some(replaced), None) => Some(SystemPrompt::Replace(replaced)),
-        (None, Some(appended)) => Some(SystemPrompt::Append(appended)),
+        (Some(replaced), Some(appended)) => Some((format!("{replaced}\n\n{appended}"), PromptMode::Replace)),
+        (Some(replaced), None) => Some((replaced, PromptMode::Replace)),
+        (None, Some(appended)) => Some((appended, PromptMode::Append)),
         (None, None) => None,
     })
 }

@@ -2,8 +2,7 @@
 
 use std::path::PathBuf;
 
-use alhena::agent::env::Environment;
-use alhena::agent::{AcpAgent, Prompt, Transport};
+use alhena::agent::{AcpAgent, Prompt, RunExtras, Transport};
 use alhena::model::RunOptions;
 use alhena::{Request, RunError};
 
@@ -29,24 +28,28 @@ impl Who {
         let Some(command) = &options.agent_command else { return Ok(Who::Gemini(options.gemini.clone())) };
         let agent = AcpAgent::new(command)?;
         match options.transport {
-            Some(Transport::Headless) => Err(RunError::Usage {
-                message: format!("{} speaks ACP, and --transport headless is for Gemini CLI", agent.name()),
-                hint: "Leave out --transport.".to_owned(),
-            }),
+            Some(Transport::Headless) => Err(RunError::usage(
+                format!("{} speaks ACP, and --transport headless is for Gemini CLI", agent.name()),
+                "Leave out --transport.",
+            )),
             _ => Ok(Who::Other(agent)),
         }
     }
 }
 
 /// The request that the options ask for; where they say nothing, the files with defaults count.
-pub fn asked(prompt: Prompt, mut options: RunOptions, config: &Config) -> Result<Asked, RunError> {
+pub fn asked(
+    prompt: impl Into<Option<Prompt>>,
+    mut options: RunOptions,
+    config: &Config,
+) -> Result<Asked, RunError> {
     config.fill(&mut options);
     let who = Who::of(&options)?;
     if let Who::Other(_) = who {
         options.transport = Some(Transport::Acp);
     }
-    let mut request = Request::of(prompt, &options, &Environment::of_process())?;
-    request.notices.extend(config.notice());
+    let notices = config.notice().into_iter().collect();
+    let request = Request::of(prompt, &options, RunExtras { notices, ..RunExtras::default() })?;
     request.check()?;
     Ok(Asked { request, who, options })
 }

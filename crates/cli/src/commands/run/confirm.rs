@@ -39,9 +39,8 @@ pub fn add(tools: &[String], request: &mut Request) -> Result<(), RunError> {
     }
     let mut rules = Rules::default();
     for tool in tools {
-        rules.add(Decision::Ask, &with_any_end(tool)).map_err(|bad: BadRule| RunError::Usage {
-            message: format!("--confirm: {bad}"),
-            hint: bad.hint().unwrap_or_default().into_owned(),
+        rules.add(Decision::Ask, &with_any_end(tool)).map_err(|bad: BadRule| {
+            RunError::usage(format!("--confirm: {bad}"), bad.hint().unwrap_or_default().into_owned())
         })?;
     }
     let person = Person { terminal: terminal()?, limit: request.permission_timeout };
@@ -73,9 +72,11 @@ fn is_shell(begun: &str) -> bool {
 
 /// The terminal of this process, if it may be read from.
 fn terminal() -> Result<File, RunError> {
-    let nobody = |why: &str| RunError::Usage {
-        message: format!("--confirm asks a person, and {why}"),
-        hint: "Run it in a terminal, or let a program decide by --hook before-tool=COMMAND.".to_owned(),
+    let nobody = |why: &str| {
+        RunError::usage(
+            format!("--confirm asks a person, and {why}"),
+            "Run it in a terminal, or let a program decide by --hook before-tool=COMMAND.",
+        )
     };
     let terminal = terminals::open_own();
     let terminal = terminal.map_err(|_| nobody("there is no terminal"))?;

@@ -88,29 +88,29 @@ pub(super) fn asked(
         _ => None,
     };
     if args.no_stdin && given.as_deref() == Some("-") {
-        return Err(RunError::Usage {
-            message: "the prompt - is read from stdin, and --no-stdin forbids that".to_owned(),
-            hint: "Leave out one of them.".to_owned(),
-        });
+        return Err(RunError::usage(
+            "the prompt - is read from stdin, and --no-stdin forbids that",
+            "Leave out one of them.",
+        ));
     }
     let stdin = (!args.no_stdin).then_some(interrupts);
     let by = options.prompt_by.or(config.options.prompt_by).unwrap_or_default();
     let source = Source { text: given, file: args.prompt_file, by, quiet: args.quiet };
     let prompt = source.prompt(stdin).map_err(|error| match (error, taken_for_session) {
-        (RunError::Usage { message, .. }, Some(word)) => RunError::Usage {
-            message: format!("{message}: {word:?} behind --resume was taken for the session"),
-            hint: format!("If it is the prompt, write --resume=latest {word:?}; if not, give a prompt too."),
-        },
+        (RunError::Usage { message, .. }, Some(word)) => RunError::usage(
+            format!("{message}: {word:?} behind --resume was taken for the session"),
+            format!("If it is the prompt, write --resume=latest {word:?}; if not, give a prompt too."),
+        ),
         (error, _) => error,
     })?;
     let mut asked = super::asked::asked(prompt, options, config)?;
     let request = &mut asked.request;
     super::confirm::add(&args.confirm, request)?;
     if request.schema.is_none() && view == Name::Data {
-        return Err(RunError::Usage {
-            message: "--as data prints an answer that fits a schema, and there is none".to_owned(),
-            hint: "Give a schema with --schema FILE.".to_owned(),
-        });
+        return Err(RunError::usage(
+            "--as data prints an answer that fits a schema, and there is none",
+            "Give a schema with --schema FILE.",
+        ));
     }
     request.raw_lines = view.wants_lines();
     request.conversation = view.wants_conversation();
@@ -129,8 +129,7 @@ struct Source {
 impl Source {
     /// Joins the prompt and the input that is piped in beside it, if stdin may be read.
     fn prompt(self, stdin: Option<&Interrupts>) -> Result<Prompt, RunError> {
-        let usage =
-            |message: &str, hint: &str| RunError::Usage { message: message.into(), hint: hint.into() };
+        let usage = |message: &str, hint: &str| RunError::usage(message, hint);
         let hint = "Give a prompt as an argument, by --prompt-file or on stdin.";
         let Source { text, file, by, quiet } = self;
         let dash = text.as_deref() == Some("-");
@@ -192,10 +191,12 @@ fn from_stdin(silence: Silence, interrupts: &Interrupts, quiet: bool) -> Result<
             Unread::TooMuch => "Put the material into files and name them in the prompt.",
             Unread::Failed(_) => "Give the prompt as an argument or by --prompt-file.",
         };
-        RunError::Usage { message: unread.to_string(), hint: hint.to_owned() }
+        RunError::usage(unread.to_string(), hint.to_owned())
     })?;
-    String::from_utf8(bytes).map_err(|_| RunError::Usage {
-        message: "what came on stdin is not UTF-8 text".to_owned(),
-        hint: "Gemini CLI takes text; put other data into a file and name it in the prompt.".to_owned(),
+    String::from_utf8(bytes).map_err(|_| {
+        RunError::usage(
+            "what came on stdin is not UTF-8 text",
+            "Gemini CLI takes text; put other data into a file and name it in the prompt.",
+        )
     })
 }

@@ -29,7 +29,7 @@ pub fn start(args: Args) -> Done {
     let root = root(&args.root)?;
     let launcher = Arc::new(BinaryLauncher::new(interrupts.clone(), args.quiet || args.json));
     let environment = Environment::of_process();
-    let mut request = Request::new("");
+    let mut request = Request::default();
     let gemini = find(args.gemini.clone(), &mut request, &environment, args.quiet, &interrupts)?;
     // A signal ends whoever looks for it, and must not end jobs that are to finish.
     launcher.knows(gemini.clone());

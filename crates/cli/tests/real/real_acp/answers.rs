@@ -1,8 +1,9 @@
 //! Answers that have to fit a schema, turn by turn over ACP.
 
+use crate::lab::Build;
 use alhena::agent::Transport;
 use alhena::scripted::{Scenario, Turn};
-use alhena::{FailureKind, Request, Status};
+use alhena::{FailureKind, Status};
 use serde_json::{Value, json};
 
 use super::{converse, follow, lab, nobody};
@@ -35,7 +36,7 @@ fn real_cli_every_turn_of_a_conversation_has_an_answer_of_its_own() {
         Turn::say("Here: ```json\n{\"n\": 7}\n```\nMore?"),
     ];
     let lab = lab("turns", scenario(&turns));
-    let request = Request::new("").dir(lab.workspace()).model("gemini-2.5-flash");
+    let request = crate::lab::request("").dir(lab.workspace()).model("gemini-2.5-flash");
     let mut talk = converse(&lab, request.schema(schema()).schema_attempts(1));
     let (_, first) = follow(talk.prompt("one").unwrap(), nobody);
     assert_eq!((first.status, &first.data), (Status::Success, &Some(json!({"n": 1}))), "{first:?}");

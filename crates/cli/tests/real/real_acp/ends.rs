@@ -9,7 +9,7 @@ use alhena_testbed::{Deadline, processes_with_env};
 use serde_json::json;
 
 use super::{converse, follow, lab, nobody};
-use crate::lab::{shell, write_file};
+use crate::lab::{Build, shell, write_file};
 
 fn until_nothing_is_left(mark: &str) {
     let entry = format!("ALHENA_RUN={mark}");

@@ -9,7 +9,7 @@ use alhena::{Approval, EventKind, FailureKind, Outcome, Request, Status};
 use serde_json::{Value, json};
 
 use super::lab;
-use crate::lab::{Lab, warnings};
+use crate::lab::{Build, Lab, warnings};
 
 /// What has to be equal.
 #[derive(Debug, PartialEq)]

@@ -6,6 +6,7 @@ use alhena::{Approval, EventKind, Status};
 use serde_json::{Value, json};
 
 use super::{converse, follow, lab, nobody};
+use crate::lab::Build;
 
 /// Each hides `touch M` in another way.
 const HIDDEN: &[&str] = &[

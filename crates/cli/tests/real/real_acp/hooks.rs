@@ -11,7 +11,7 @@ use alhena_testbed::run_bounded;
 use serde_json::{Map, Value, json};
 
 use super::{converse, follow, lab, nobody};
-use crate::lab::{Lab, shell, write_file};
+use crate::lab::{Build, Lab, shell, write_file};
 
 fn writes(content: &str) -> Turn {
     write_file("n.txt", content)

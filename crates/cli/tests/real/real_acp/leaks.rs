@@ -5,7 +5,7 @@ use alhena::{Approval, Status};
 use serde_json::json;
 
 use super::{converse, follow, lab, nobody};
-use crate::lab::shell;
+use crate::lab::{Build, shell};
 
 #[test]
 fn real_cli_a_folders_env_and_context_file_do_not_reach_a_conversation_in_another() {

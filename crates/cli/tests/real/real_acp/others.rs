@@ -11,7 +11,7 @@ use alhena_testbed::{Deadline, processes_with_env, run_bounded, tools};
 use serde_json::json;
 
 use super::{follow, kinds, nobody};
-use crate::lab::Lab;
+use crate::lab::{Build, Lab};
 
 /// It thinks of things to do on its own after a turn, and asks the model then.
 const SETTINGS: &str =
@@ -31,7 +31,7 @@ fn command() -> String {
 }
 
 fn request(lab: &Lab, prompt: &str) -> Request {
-    Request::new(prompt).dir(lab.workspace())
+    crate::lab::request(prompt).dir(lab.workspace())
 }
 
 fn converse(lab: &Lab, request: Request) -> Conversation {

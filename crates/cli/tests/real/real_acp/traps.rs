@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
 use super::{converse, follow, kinds, lab, nobody};
-use crate::lab::{shell, write_file};
+use crate::lab::{Build, shell, write_file};
 
 #[test]
 fn real_cli_a_change_of_mode_or_model_is_no_answer_and_counts_from_the_next_prompt() {

@@ -8,7 +8,7 @@ use alhena_testbed::{Deadline, run_bounded, tools};
 
 use super::client::{agent, modules};
 use super::lab;
-use crate::lab::Lab;
+use crate::lab::{Build, Lab};
 
 /// What acpx says to these arguments, which it has to be content with.
 fn acpx(lab: &Lab, args: &[&str]) -> String {

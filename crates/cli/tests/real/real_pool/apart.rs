@@ -9,7 +9,7 @@ use alhena::scripted::RecordedRequest;
 use alhena::{Approval, Request};
 
 use super::{agents, answer, asked, lab, nothing_is_left, pool};
-use crate::lab::{Lab, SHOUTING_SERVER};
+use crate::lab::{Build, Lab, SHOUTING_SERVER};
 
 /// A way to carry a word.
 const WAYS: &[&str] = &["prompt", "context", "file", "header", "server", "include", "folder"];

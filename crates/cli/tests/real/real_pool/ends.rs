@@ -8,7 +8,7 @@ use alhena_testbed::Deadline;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::{VERSION, agents, answer, asked, nothing_is_left, pool, run, start, well_before_the_next_hour};
-use crate::lab::{Lab, shell};
+use crate::lab::{Build, Lab, shell};
 
 /// `hangs`: some text and no end. `silent`: nothing at all. `works`: a command that does not end. Everything else is answered.
 fn moody(request: &RecordedRequest) -> Turn {

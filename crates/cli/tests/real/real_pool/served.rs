@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{
     VERSION, agents, answer, asked, lab, nothing_is_left, pool, run, start, well_before_the_next_hour,
 };
-use crate::lab::{Lab, all, shell};
+use crate::lab::{Build, Lab, all, shell};
 
 #[test]
 fn real_cli_prompts_in_one_folder_use_one_session_and_none_hears_of_another() {

@@ -12,7 +12,7 @@ use alhena_testbed::Deadline;
 use serde_json::json;
 
 use super::{VERSION, agents, asked, lab, nothing_is_left, pool, run, start};
-use crate::lab::{Lab, shell};
+use crate::lab::{Build, Lab, shell};
 
 /// Prompts in two folders by turns, on one process at a time: whoever shares it comes right behind. What the API got of each.
 fn by_turns(lab: &Lab, settle: impl Fn(&Path, &str)) -> Vec<(&'static str, Arc<RecordedRequest>)> {

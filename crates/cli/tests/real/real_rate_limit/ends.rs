@@ -8,6 +8,7 @@ use super::{
     OTHER, asked, check_events, counted, counts_and_then, has_warning, lab, minute, other_model, request,
     seconds, wait,
 };
+use crate::lab::Build;
 
 fn is_limited(outcome: &Outcome) -> &alhena::Failure {
     let failure = outcome.failure.as_ref().expect("a failure");

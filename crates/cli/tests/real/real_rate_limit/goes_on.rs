@@ -9,6 +9,7 @@ use super::{
     MODEL, OTHER, asked, check_events, counted, has_warning, is_success, lab, last_request_says, minute,
     other_model, request, wait,
 };
+use crate::lab::Build;
 
 #[test]
 fn real_cli_a_wait_that_the_cli_bears_itself_is_told_and_nothing_is_begun_again() {

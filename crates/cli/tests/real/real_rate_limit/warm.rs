@@ -9,6 +9,7 @@ use super::{
     MODEL, OTHER, asked, check_events, counted, counts_and_then, has_warning, is_success, lab,
     last_request_says, minute, other_model, request, wait,
 };
+use crate::lab::Build;
 
 #[test]
 fn real_cli_over_acp_another_model_goes_on_and_tools_do_not_run_again() {
@@ -91,6 +92,6 @@ fn real_cli_another_agent_is_not_waited_for() {
     let lab = lab("other", Scenario::new());
     let agent = AcpAgent::new("/bin/cat").unwrap();
     let error =
-        agent.run_in(alhena::Request::new("x").on_rate_limit(OnRateLimit::Wait(super::seconds(1))), &lab.env);
+        agent.run_in(crate::lab::request("x").on_rate_limit(OnRateLimit::Wait(super::seconds(1))), &lab.env);
     assert!(error.unwrap_err().to_string().contains("--on-rate-limit"));
 }

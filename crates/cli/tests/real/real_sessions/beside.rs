@@ -9,7 +9,7 @@ use alhena_testbed::{Deadline, tools};
 use serde_json::{Value, json};
 
 use super::printed;
-use crate::lab::Lab;
+use crate::lab::{Build, Lab};
 
 /// tmux with a server of its own, gone when this is dropped.
 struct Tmux<'a> {

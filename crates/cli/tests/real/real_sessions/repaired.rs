@@ -10,7 +10,7 @@ use alhena::{Approval, Resume, Status};
 use serde_json::{Value, json};
 
 use super::printed;
-use crate::lab::Lab;
+use crate::lab::{Build, Lab};
 
 fn lab() -> Lab {
     let first = Turn::new().thought("Plan", "Read it.").call("read_file", json!({"file_path": "secret.txt"}));

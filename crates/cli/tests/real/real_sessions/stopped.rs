@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use super::printed;
-use crate::lab::Lab;
+use crate::lab::{Build, Lab};
 
 const LONG: Duration = Duration::from_secs(90);
 
