@@ -26,20 +26,6 @@ use crate::offline::IN_THE_WAY;
 /// Where the API is: the address that is built into Gemini CLI.
 const API: &str = "https://generativelanguage.googleapis.com";
 
-/// The options of a cassette.
-#[derive(Clone, Debug)]
-pub struct CassetteArgs {
-    pub cassette: Option<PathBuf>,
-    pub cassette_mode: CassetteMode,
-}
-
-impl CassetteArgs {
-    pub fn of(options: &RunOptions) -> Self {
-        let cassette_mode = options.cassette_mode.unwrap_or_default();
-        Self { cassette: options.cassette.clone(), cassette_mode }
-    }
-}
-
 /// A cassette that is in.
 pub struct Inserted {
     /// What was not on it, or did not get onto it.
@@ -67,63 +53,64 @@ enum Plan {
     Replay(Box<Cassette>),
 }
 
-impl CassetteArgs {
-    /// Puts the cassette into a server, if one is asked for; what is recorded goes into the file itself or into another.
-    pub fn insert(
-        &self,
-        server: &Server,
-        into: Option<&Path>,
-        request: &Request,
-        environment: &Environment,
-        home: &MockHome,
-    ) -> Result<Option<Inserted>, RunError> {
-        let Some(path) = self.cassette.as_deref() else { return Ok(None) };
-        let dir = request.dir.clone().unwrap_or_else(|| PathBuf::from("."));
-        let dir = dir.canonicalize().unwrap_or(dir);
-        let normal = common_form(request, environment, &dir, home);
-        match self.plan(path)? {
-            Plan::Record(trouble) => {
-                can_be_written(path).map_err(refused)?;
-                let upstream =
-                    upstream(environment, &dir).map_err(|error| anew(error, path, trouble.as_deref()))?;
-                let recorder = Recorder::open(into.unwrap_or(path), upstream, normal).map_err(refused)?;
-                let complaints = recorder.complaints();
-                server.record(recorder);
-                Ok(Some(Inserted { complaints, is_recording: true, trouble }))
-            }
-            Plan::Replay(cassette) => {
-                let trouble = cassette.trouble();
-                let player = Player::of(*cassette, path, normal);
-                let complaints = player.complaints();
-                server.replay(player);
-                Ok(Some(Inserted { complaints, is_recording: false, trouble }))
-            }
+/// Puts the cassette into a server, if one is asked for; what is recorded goes into the file itself or into another.
+pub fn insert(
+    options: &RunOptions,
+    server: &Server,
+    into: Option<&Path>,
+    request: &Request,
+    environment: &Environment,
+    home: &MockHome,
+) -> Result<Option<Inserted>, RunError> {
+    let Some(path) = options.cassette.as_deref() else { return Ok(None) };
+    let dir = request.dir.clone().unwrap_or_else(|| PathBuf::from("."));
+    let dir = dir.canonicalize().unwrap_or(dir);
+    let normal = common_form(request, environment, &dir, home);
+    match plan(options, path)? {
+        Plan::Record(trouble) => {
+            can_be_written(path).map_err(refused)?;
+            let upstream =
+                upstream(environment, &dir).map_err(|error| anew(error, path, trouble.as_deref()))?;
+            let recorder = Recorder::open(into.unwrap_or(path), upstream, normal).map_err(refused)?;
+            let complaints = recorder.complaints();
+            server.record(recorder);
+            Ok(Some(Inserted { complaints, is_recording: true, trouble }))
+        }
+        Plan::Replay(cassette) => {
+            let trouble = cassette.trouble();
+            let player = Player::of(*cassette, path, normal);
+            let complaints = player.complaints();
+            server.replay(player);
+            Ok(Some(Inserted { complaints, is_recording: false, trouble }))
         }
     }
+}
 
-    fn plan(&self, path: &Path) -> Result<Plan, RunError> {
-        let is_there = path.exists();
-        if self.cassette_mode == CassetteMode::Record || !is_there && self.cassette_mode == CassetteMode::Auto
-        {
-            return Ok(Plan::Record(None));
-        }
-        let cassette = Box::new(Cassette::read(path).map_err(refused)?);
-        Ok(match cassette.trouble() {
-            Some(trouble) if self.cassette_mode == CassetteMode::Auto => Plan::Record(Some(trouble)),
-            _ => Plan::Replay(cassette),
-        })
+fn mode(options: &RunOptions) -> CassetteMode {
+    options.cassette_mode.unwrap_or_default()
+}
+
+fn plan(options: &RunOptions, path: &Path) -> Result<Plan, RunError> {
+    let mode = mode(options);
+    if mode == CassetteMode::Record || !path.exists() && mode == CassetteMode::Auto {
+        return Ok(Plan::Record(None));
     }
+    let cassette = Box::new(Cassette::read(path).map_err(refused)?);
+    Ok(match cassette.trouble() {
+        Some(trouble) if mode == CassetteMode::Auto => Plan::Record(Some(trouble)),
+        _ => Plan::Replay(cassette),
+    })
+}
 
-    pub fn is_recording(&self) -> Result<bool, RunError> {
-        let plan = self.cassette.as_deref().map(|path| self.plan(path)).transpose()?;
-        Ok(matches!(plan, Some(Plan::Record(_))))
-    }
+pub fn is_recording(options: &RunOptions) -> Result<bool, RunError> {
+    let plan = options.cassette.as_deref().map(|path| plan(options, path)).transpose()?;
+    Ok(matches!(plan, Some(Plan::Record(_))))
+}
 
-    /// The same options, for another process.
-    pub fn pass_on(&self, command: &mut Command) {
-        if let Some(path) = &self.cassette {
-            command.arg("--cassette").arg(path).args(["--cassette-mode", self.cassette_mode.name()]);
-        }
+/// The same options, for another process.
+pub fn pass_on(options: &RunOptions, command: &mut Command) {
+    if let Some(path) = &options.cassette {
+        command.arg("--cassette").arg(path).args(["--cassette-mode", mode(options).name()]);
     }
 }
 
@@ -231,8 +218,7 @@ pub fn prepare(
     request: &mut Request,
     environment: &mut Environment,
 ) -> Result<Option<OfRun>, RunError> {
-    let args = CassetteArgs::of(options);
-    let Some(path) = &args.cassette else { return Ok(None) };
+    let Some(path) = &options.cassette else { return Ok(None) };
     let elsewhere = request.env.iter().any(|(name, _)| name == env::GOOGLE_GEMINI_BASE_URL);
     if elsewhere {
         return Err(RunError::usage(
@@ -249,7 +235,7 @@ pub fn prepare(
     let home = MockHome::new(environment).map_err(failed)?;
     let server = Server::start().map_err(failed)?;
     let into = recorded_in(&home);
-    let inserted = args.insert(&server, Some(&into), request, environment, &home)?;
+    let inserted = insert(options, &server, Some(&into), request, environment, &home)?;
     let Some(inserted) = inserted else { return Ok(None) };
     if !inserted.is_recording {
         environment.set(env::GEMINI_API_KEY, "replay");
@@ -262,7 +248,7 @@ pub fn prepare(
         environment.remove(name);
     }
     goes_by_way_of_us(request, environment, &home)?;
-    Ok(Some(OfRun { inserted, mode: args.cassette_mode, path: path.clone(), server, home }))
+    Ok(Some(OfRun { inserted, mode: mode(options), path: path.clone(), server, home }))
 }
 
 /// What differs from run to run without a meaning.

@@ -1,4 +1,4 @@
-//! The `alhena` binary: one file per command, one file per view.
+//! The `alhena` binary: commands in `commands`, what they print of a run in `views`.
 
 // Everything is printed by `output`.
 #![deny(clippy::disallowed_macros, clippy::disallowed_methods)]

@@ -36,15 +36,6 @@ impl Format {
             _ => None,
         }
     }
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Format::Text => "text",
-            Format::Json => "json",
-            Format::StreamJson => "stream-json",
-        }
-    }
 }
 
 /// The exit code that the CLI should have ended with: its own where that tells the truth, otherwise the one it has for such

@@ -21,7 +21,7 @@ use alhena_sys::sockets::Stream;
 use parking_lot::Mutex;
 
 use self::told::Told;
-use crate::cassette::CassetteArgs;
+use crate::cassette;
 use crate::command_error::{CommandError, Done};
 use crate::commands::options::{Given, OfMock};
 use crate::mock_home::MockHome;
@@ -115,10 +115,10 @@ fn serve(
         )
     })?;
     let server = start(args.port)?;
-    let cassette = CassetteArgs::of(&args.cassette.options);
-    let inserted = cassette.insert(&server, None, &Request::default(), &environment, &home)?;
+    let options = &args.cassette.options;
+    let inserted = cassette::insert(options, &server, None, &Request::default(), &environment, &home)?;
     let silent = args.background || args.quiet;
-    if let Some((path, inserted)) = cassette.cassette.as_deref().zip(inserted.as_ref()).filter(|_| !silent) {
+    if let Some((path, inserted)) = options.cassette.as_deref().zip(inserted.as_ref()).filter(|_| !silent) {
         inserted.notice(path).into_iter().for_each(say);
     }
     match &args.log {

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use agent_client_protocol_schema::v1::{
-    ContentBlock, EmbeddedResourceResource, InitializeRequest, ListSessionsRequest, LoadSessionRequest,
-    McpServer, NewSessionRequest, PromptRequest, ResumeSessionRequest, SetSessionConfigOptionRequest,
-    SetSessionModeRequest,
+    ContentBlock, EmbeddedResourceResource, HttpHeader, InitializeRequest, ListSessionsRequest,
+    LoadSessionRequest, McpServer, NewSessionRequest, PromptRequest, ResumeSessionRequest,
+    SetSessionConfigOptionRequest, SetSessionModeRequest,
 };
 use alhena_wire::rpc::Fault;
 use serde::Deserialize;
@@ -198,9 +198,9 @@ fn place(dir: PathBuf, more_dirs: Vec<PathBuf>, servers: Vec<McpServer>) -> Resu
 
 /// A server as Gemini CLI has it in its settings.
 fn server_entry(server: McpServer) -> Result<(String, Value), Refusal> {
-    let at = |kind: &str, url: String, headers: Vec<(String, String)>| {
+    let at = |kind: &str, url: String, headers: Vec<HttpHeader>| {
         let headers: Map<String, Value> =
-            headers.into_iter().map(|(name, value)| (name, value.into())).collect();
+            headers.into_iter().map(|header| (header.name, header.value.into())).collect();
         json!({"url": url, "type": kind, "headers": headers})
     };
     Ok(match server {
@@ -210,14 +210,8 @@ fn server_entry(server: McpServer) -> Result<(String, Value), Refusal> {
             let command = server.command.to_string_lossy();
             (server.name, json!({"command": command, "args": server.args, "env": env}))
         }
-        McpServer::Http(server) => {
-            let headers = server.headers.into_iter().map(|header| (header.name, header.value)).collect();
-            (server.name, at("http", server.url, headers))
-        }
-        McpServer::Sse(server) => {
-            let headers = server.headers.into_iter().map(|header| (header.name, header.value)).collect();
-            (server.name, at("sse", server.url, headers))
-        }
+        McpServer::Http(server) => (server.name, at("http", server.url, server.headers)),
+        McpServer::Sse(server) => (server.name, at("sse", server.url, server.headers)),
         _ => {
             return Err(wrong(
                 "Gemini CLI reaches MCP servers as processes, over HTTP and by SSE only".to_owned(),

@@ -51,35 +51,24 @@ impl Choices {
 
     /// The modes, as a session is answered with.
     pub fn modes(&self) -> Value {
-        let modes: Vec<Value> = MODES
-            .iter()
-            .map(|(id, name, about)| json!({"id": id, "name": name, "description": about}))
-            .collect();
-        json!({"currentModeId": self.mode, "availableModes": modes})
+        json!({"currentModeId": self.mode, "availableModes": modes("id")})
     }
 
     /// Mode and model as options.
     pub fn options(&self) -> Value {
-        let modes: Vec<Value> = MODES
-            .iter()
-            .map(|(id, name, about)| json!({"value": id, "name": name, "description": about}))
-            .collect();
         let mode = json!({
             "id": MODE, "name": "Mode", "category": "mode", "type": "select",
-            "currentValue": self.mode, "options": modes,
+            "currentValue": self.mode, "options": modes("value"),
         });
         if self.model.is_empty() {
             return json!([mode]);
         }
         let known = self.models.iter().any(|(id, ..)| *id == self.model);
         let other = (!known).then(|| json!({"value": self.model, "name": self.model}));
-        let models: Vec<Value> = other
-            .into_iter()
-            .chain(self.models.iter().map(|(id, name, about)| match about {
-                Some(about) => json!({"value": id, "name": name, "description": about}),
-                None => json!({"value": id, "name": name}),
-            }))
-            .collect();
+        let offered = self.models.iter().map(|(id, name, about)| {
+            with(json!({"value": id, "name": name}), [("description", about.clone().map(Value::from))])
+        });
+        let models: Vec<Value> = other.into_iter().chain(offered).collect();
         let model = json!({
             "id": MODEL, "name": "Model", "category": "model", "type": "select",
             "currentValue": self.model, "options": models,
@@ -92,6 +81,11 @@ impl Choices {
         let answer = json!({"modes": self.modes(), "configOptions": self.options()});
         with(answer, [("sessionId", new.map(Value::from))])
     }
+}
+
+/// The modes, each with its id under this key.
+fn modes(key: &str) -> Vec<Value> {
+    MODES.iter().map(|(id, name, about)| json!({key: id, "name": name, "description": about})).collect()
 }
 
 /// A session in a list.

@@ -20,15 +20,10 @@ pub enum Incoming {
         /// What it says, or why there is nothing.
         answer: Result<Value, String>,
     },
-    /// The program does not want the answer to a request any more.
-    Withdrawn {
-        /// Of the request.
-        id: String,
-    },
     /// The user says something.
     User(User),
-    /// A kind of line that is not known, as it stood; `keep_alive` is one.
-    Other(Value),
+    /// A kind of line that changes nothing here, such as `keep_alive`.
+    Other,
 }
 
 /// What the program wants.
@@ -44,8 +39,8 @@ pub enum Ask {
     SetModel(Option<String>),
     /// What the MCP servers do.
     McpStatus,
-    /// Something else: its name, and the request as it stood.
-    Unknown(String, Value),
+    /// Something else: its name.
+    Unknown(String),
 }
 
 /// What is known at the beginning.
@@ -68,9 +63,6 @@ pub struct Initialize {
     pub tool_aliases: Option<Map<String, Value>>,
     /// What to do in plan mode.
     pub plan_mode_instructions: Option<String>,
-    /// Whatever else was said.
-    #[serde(flatten)]
-    pub rest: Map<String, Value>,
 }
 
 /// A text, or pieces of one.
@@ -160,11 +152,8 @@ impl Incoming {
                 };
                 Ok(Incoming::Answer { id: id.to_owned(), answer })
             }
-            Some("control_cancel_request") => {
-                Ok(Incoming::Withdrawn { id: id.unwrap_or_default().to_owned() })
-            }
             Some("user") => User::read(&value).map(Incoming::User).map_err(|message| fault(None, message)),
-            Some(_) => Ok(Incoming::Other(value)),
+            Some(_) => Ok(Incoming::Other),
             None => Err(fault(None, "a line on stdin has no type".to_owned())),
         }
     }
@@ -188,7 +177,7 @@ impl Ask {
                 Some(_) => return Err("the model of set_model is not a name".to_owned()),
             },
             "mcp_status" => Ask::McpStatus,
-            _ => Ask::Unknown(subtype.to_owned(), request.clone()),
+            _ => Ask::Unknown(subtype.to_owned()),
         })
     }
 }

@@ -102,7 +102,7 @@ fn every_line_that_an_sdk_writes_is_understood() {
     for recording in all() {
         for said in recording.said() {
             match said {
-                Incoming::Request { ask, .. } => assert!(!matches!(ask, Ask::Unknown(..)), "{ask:?}"),
+                Incoming::Request { ask, .. } => assert!(!matches!(ask, Ask::Unknown(_)), "{ask:?}"),
                 Incoming::Answer { answer, .. } => assert!(answer.is_ok()),
                 Incoming::User(user) => {
                     assert!(!user.text.is_empty() && user.unsaid.is_empty(), "{user:?}");
@@ -217,16 +217,10 @@ fn lines_that_no_sdk_writes_are_faults_or_left_alone() {
     assert!(Incoming::read(br#"{"type":"user","message":{"content":7}}"#).is_err());
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     assert!(Incoming::read(deep.as_bytes()).is_err());
-    let unknown =
-        br#"{"type":"control_request","request_id":"7","request":{"subtype":"fly","to":"the moon"}}"#;
-    let Ok(Incoming::Request { ask: Ask::Unknown(name, whole), .. }) = Incoming::read(unknown) else {
-        panic!()
-    };
-    assert_eq!((name.as_str(), &whole["to"]), ("fly", &json!("the moon")));
-    assert_eq!(
-        Incoming::read(br#"{"type":"keep_alive","x":1}"#),
-        Ok(Incoming::Other(json!({"type":"keep_alive","x":1})))
-    );
+    let unknown = br#"{"type":"control_request","request_id":"7","request":{"subtype":"fly"}}"#;
+    let ask = Ask::Unknown("fly".to_owned());
+    assert_eq!(Incoming::read(unknown), Ok(Incoming::Request { id: "7".to_owned(), ask }));
+    assert_eq!(Incoming::read(br#"{"type":"keep_alive","x":1}"#), Ok(Incoming::Other));
     let long =
         json!({"type": "user", "message": {"role": "user", "content": "x".repeat(1 << 20)}}).to_string();
     let Ok(Incoming::User(user)) = Incoming::read(long.as_bytes()) else { panic!() };

@@ -47,7 +47,7 @@ pub(super) enum Origin {
     Document,
 }
 
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(super) struct Flag {
     pub name: &'static str,
     pub short: Option<char>,

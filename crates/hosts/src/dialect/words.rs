@@ -17,7 +17,7 @@ pub(super) enum Piece {
 }
 
 /// A flag as it was given.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Given {
     pub flag: &'static Flag,
     /// As it was spelled, without its value.
@@ -25,13 +25,6 @@ pub(super) struct Given {
     pub value: Value,
     /// Whether yargs would have refused it.
     pub odd: Option<Odd>,
-}
-
-impl PartialEq for Given {
-    fn eq(&self, other: &Self) -> bool {
-        (self.flag.name, &self.spelled, &self.value, self.odd)
-            == (other.flag.name, &other.spelled, &other.value, other.odd)
-    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

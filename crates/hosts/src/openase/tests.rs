@@ -26,6 +26,10 @@ fn at(mut line: Value) -> Value {
     line
 }
 
+macro_rules! line {
+    ($($fields:tt)+) => { at(json!($($fields)+)) };
+}
+
 fn init() -> Value {
     json!({"type": "init", "session_id": "s", "model": "auto"})
 }
@@ -59,21 +63,17 @@ fn a_chat_is_anchored_streamed_and_completed() {
         said("lo"),
         success(),
     ];
-    let delta = |text: &str| {
-        at(json!({"type": "OutputProduced", "stream": "assistant", "text": text, "snapshot": false}))
-    };
+    let delta = |text: &str| line!({"type": "OutputProduced", "stream": "assistant", "text": text, "snapshot": false});
     assert_eq!(
         lines_of(&wire, Exit::Code(0), Mode::Chat),
         vec![
-            at(json!({"type": "session_anchor", "session_id": "s", "model": "auto"})),
-            at(json!({"type": "user_message", "text": "Hello?"})),
+            line!({"type": "session_anchor", "session_id": "s", "model": "auto"}),
+            line!({"type": "user_message", "text": "Hello?"}),
             delta("Hel"),
             delta("lo"),
             usage(),
-            at(
-                json!({"type": "TurnCompleted", "session_id": "s", "text": "Hello", "final_text": "Hello", "duration_ms": 9, "tool_calls": 0, "cli_status": "success", "exit_code": 0,
-                       "derived_fields": ["text", "final_text", "duration_ms", "tool_calls"]})
-            ),
+            line!({"type": "TurnCompleted", "session_id": "s", "text": "Hello", "final_text": "Hello", "duration_ms": 9, "tool_calls": 0, "cli_status": "success", "exit_code": 0,
+                       "derived_fields": ["text", "final_text", "duration_ms", "tool_calls"]}),
         ]
     );
 }
@@ -92,18 +92,12 @@ fn a_shell_command_is_a_tool_call_and_a_command_output() {
     assert_eq!(
         got[1..4],
         [
-            at(
-                json!({"type": "ToolCallRequested", "tool_id": "1", "tool_name": "run_shell_command", "class": "command",
-                      "command": "ls", "arguments": {"command": "ls", "description": "look"}, "derived_fields": ["class", "command"]})
-            ),
-            at(
-                json!({"type": "tool_result", "tool_id": "1", "tool_name": "run_shell_command", "class": "command",
-                      "status": "success", "output": "a.txt", "derived_fields": ["tool_name", "class"]})
-            ),
-            at(
-                json!({"type": "OutputProduced", "stream": "command", "text": "a.txt", "snapshot": true, "tool_id": "1",
-                      "command": "ls", "derived": true})
-            ),
+            line!({"type": "ToolCallRequested", "tool_id": "1", "tool_name": "run_shell_command", "class": "command",
+                      "command": "ls", "arguments": {"command": "ls", "description": "look"}, "derived_fields": ["class", "command"]}),
+            line!({"type": "tool_result", "tool_id": "1", "tool_name": "run_shell_command", "class": "command",
+                      "status": "success", "output": "a.txt", "derived_fields": ["tool_name", "class"]}),
+            line!({"type": "OutputProduced", "stream": "command", "text": "a.txt", "snapshot": true, "tool_id": "1",
+                      "command": "ls", "derived": true}),
         ]
     );
 }
@@ -126,15 +120,9 @@ fn writes_are_mutations_and_a_diff_is_marked_as_derived() {
     assert_eq!(
         derived,
         [
-            &at(
-                json!({"type": "file_mutation", "path": "a", "change": "modified", "tool_id": "1", "tool_name": "replace", "verified": false, "derived": true})
-            ),
-            &at(
-                json!({"type": "TurnDiffUpdated", "path": "a", "diff": diff, "tool_id": "1", "derived": true})
-            ),
-            &at(
-                json!({"type": "file_mutation", "path": "b", "change": "created", "tool_id": "2", "tool_name": "write_file", "verified": false, "derived": true})
-            ),
+            &line!({"type": "file_mutation", "path": "a", "change": "modified", "tool_id": "1", "tool_name": "replace", "verified": false, "derived": true}),
+            &line!({"type": "TurnDiffUpdated", "path": "a", "diff": diff, "tool_id": "1", "derived": true}),
+            &line!({"type": "file_mutation", "path": "b", "change": "created", "tool_id": "2", "tool_name": "write_file", "verified": false, "derived": true}),
         ]
     );
 }
@@ -154,16 +142,10 @@ fn other_tools_are_cards_with_their_class() {
     assert_eq!(
         got[1..4],
         [
-            at(
-                json!({"type": "ToolCallRequested", "tool_id": "1", "tool_name": "web_fetch", "class": "search_fetch", "arguments": {"prompt": "x", "command": "not one"}, "derived_fields": ["class"]})
-            ),
-            at(
-                json!({"type": "ToolCallRequested", "tool_id": "2", "tool_name": "run_shell_commands", "class": "unknown", "arguments": {}, "derived_fields": ["class"]})
-            ),
-            at(
-                json!({"type": "tool_result", "tool_id": "2", "tool_name": "run_shell_commands", "class": "unknown", "status": "error",
-                      "output": "Tool not found", "error": {"type": "tool_not_registered", "message": "Tool not found"}, "derived_fields": ["tool_name", "class"]})
-            ),
+            line!({"type": "ToolCallRequested", "tool_id": "1", "tool_name": "web_fetch", "class": "search_fetch", "arguments": {"prompt": "x", "command": "not one"}, "derived_fields": ["class"]}),
+            line!({"type": "ToolCallRequested", "tool_id": "2", "tool_name": "run_shell_commands", "class": "unknown", "arguments": {}, "derived_fields": ["class"]}),
+            line!({"type": "tool_result", "tool_id": "2", "tool_name": "run_shell_commands", "class": "unknown", "status": "error",
+                      "output": "Tool not found", "error": {"type": "tool_not_registered", "message": "Tool not found"}, "derived_fields": ["tool_name", "class"]}),
         ]
     );
     assert!(got.iter().all(|line| line["stream"] != "command"));
@@ -180,7 +162,7 @@ fn warnings_and_errors_are_traces() {
         success(),
     ];
     let got = lines_of(&wire, Exit::Code(0), Mode::Chat);
-    assert_eq!(got[1], at(json!({"type": "trace", "severity": "warning", "message": "Loop detected"})));
+    assert_eq!(got[1], line!({"type": "trace", "severity": "warning", "message": "Loop detected"}));
     assert_eq!(
         got[3],
         at(json!({"type": "trace", "severity": "warning", "derived": true,
@@ -195,7 +177,7 @@ fn an_error_event_before_a_success_does_not_fail_the_turn() {
     let error = json!({"type": "error", "severity": "error", "message": "Something broke"});
     let wire = [init(), error.clone(), said("Still here"), success()];
     let got = lines_of(&wire, Exit::Code(0), Mode::Chat);
-    assert_eq!(got[1], at(json!({"type": "trace", "severity": "error", "message": "Something broke"})));
+    assert_eq!(got[1], line!({"type": "trace", "severity": "error", "message": "Something broke"}));
     let last = got.last().unwrap();
     assert_eq!((&last["type"], &last["text"]), (&json!("TurnCompleted"), &json!("Still here")));
     assert_eq!((last.get("derived"), &last["cli_status"]), (None, &json!("success")));
@@ -240,11 +222,7 @@ fn a_diff_that_any_tool_prints_is_a_derived_diff_of_each_file() {
         ];
         let got = lines_of(&wire, Exit::Code(0), Mode::Ticket);
         let diffs: Vec<&Value> = got.iter().filter(|line| line["type"] == "TurnDiffUpdated").collect();
-        let updated = |path: &str, diff: &str| {
-            at(
-                json!({"type": "TurnDiffUpdated", "path": path, "diff": diff, "tool_id": "1", "derived": true}),
-            )
-        };
+        let updated = |path: &str, diff: &str| line!({"type": "TurnDiffUpdated", "path": path, "diff": diff, "tool_id": "1", "derived": true});
         assert_eq!(diffs, [&updated("x", one), &updated("y", two)], "{tool}");
     }
 }
@@ -257,12 +235,10 @@ fn a_failed_turn_says_what_and_why() {
     let got = lines_of(&wire, Exit::Code(173), Mode::Ticket);
     assert_eq!(
         got,
-        [at(
-            json!({"type": "TurnFailed", "session_id": "s", "kind": "rate_limited", "message": "Slow down.",
+        [line!({"type": "TurnFailed", "session_id": "s", "kind": "rate_limited", "message": "Slow down.",
                    "hint": "Wait 2 s and run again, or use another model or key; --on-rate-limit can do both.", "cli_status": "error", "cli_error": reported, "exit_code": 173, "http_status": 429,
                    "retry_after_ms": 2000, "text": "", "duration_ms": 9,
-                   "derived_fields": ["kind", "message", "hint", "http_status", "retry_after_ms", "text", "duration_ms"]})
-        )]
+                   "derived_fields": ["kind", "message", "hint", "http_status", "retry_after_ms", "text", "duration_ms"]})]
     );
     // Nobody said it: the process just ended.
     let got = lines_of(&[init(), said("half")], Exit::Code(0), Mode::Ticket);

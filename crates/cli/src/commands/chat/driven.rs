@@ -154,7 +154,7 @@ impl Driven {
                 self.queue.push_back(user);
                 Ok(())
             }
-            Ok(Incoming::Withdrawn { .. } | Incoming::Other(_)) => Ok(()),
+            Ok(Incoming::Other) => Ok(()),
             Err(fault) => Ok(tell_of(&fault)?),
         }
     }
@@ -176,7 +176,7 @@ impl Driven {
                 self.talk.set_model(model.unwrap_or_else(|| "auto".to_owned())).map_err(said)
             }
             Ask::McpStatus => Err("mcp_status is not known here".to_owned()),
-            Ask::Unknown(name, _) => Err(format!("{name} is not known here")),
+            Ask::Unknown(name) => Err(format!("{name} is not known here")),
         }
     }
 

@@ -198,7 +198,7 @@ impl Serving {
                 self.queue.push_back(user);
                 Ok(())
             }
-            Ok(Incoming::Withdrawn { .. } | Incoming::Other(_)) => Ok(()),
+            Ok(Incoming::Other) => Ok(()),
             Err(fault) => {
                 // It may have been what it begins with.
                 if self.talk.is_none() && fault.id.is_some() {
@@ -249,7 +249,7 @@ impl Serving {
                     servers.map(|name| json!({"name": name, "status": "pending"})).collect();
                 Ok(json!({"mcpServers": servers}))
             }
-            Ask::Unknown(name, _) => Err(format!("{name} cannot be done with Gemini CLI")),
+            Ask::Unknown(name) => Err(format!("{name} cannot be done with Gemini CLI")),
         }
     }
 

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::told::{self, InShell, Told};
 use super::{Args, asking};
-use crate::cassette::CassetteArgs;
+use crate::cassette;
 use crate::command_error::{CommandError, Done};
 use crate::output::{json_line, print_json, say, write, written};
 
@@ -29,7 +29,7 @@ pub fn start(args: &Args) -> Done {
     // One of another shell, from which this one has its environment, is not ours to end.
     let named = InShell::named().filter(|named| named.shell == Some(pid));
     let before = named.filter(|before| before.server.alive());
-    if before.is_some() && CassetteArgs::of(&args.cassette.options).is_recording()? {
+    if before.is_some() && cassette::is_recording(&args.cassette.options)? {
         return Err(CommandError::usage(
             "this shell has a server, and a cassette would record that instead of the API",
             "End it first: eval \"$(alhena mock --stop)\".",
@@ -71,7 +71,7 @@ fn answer(args: &Args, pid: u32) -> io::Result<Vec<u8>> {
     if let Some(log) = &args.log {
         command.arg("--log").arg(log);
     }
-    CassetteArgs::of(&args.cassette.options).pass_on(&mut command);
+    cassette::pass_on(&args.cassette.options, &mut command);
     command.arg("--").args(&args.scenarios);
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
     let mut said = Vec::new();
