@@ -170,8 +170,8 @@ fn real_cli_nothing_in_an_answer_is_obeyed_by_the_terminal() {
         "chat hostile",
         [
             Turn::new().thought(evil, evil).text(evil),
-            shell(&format!("touch '{evil}'")),
-            write_file("x.txt", &format!("{evil}\n")),
+            shell(format!("touch '{evil}'")),
+            write_file("x.txt", format!("{evil}\n")),
             Turn::say(evil),
         ],
     );

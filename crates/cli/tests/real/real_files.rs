@@ -87,7 +87,7 @@ fn without_times(stats: &Value) -> Value {
 
 #[test]
 fn real_cli_runs_at_the_same_time_do_not_take_each_others_files_for_theirs() {
-    let wait_for = |file: &str| shell(&format!("until [ -e {file} ]; do sleep 0.1; done"));
+    let wait_for = |file: &str| shell(format!("until [ -e {file} ]; do sleep 0.1; done"));
     let one = Scenario::new()
         .turn(write_file("one.txt", "1\n"))
         .turn(wait_for("two.txt"))

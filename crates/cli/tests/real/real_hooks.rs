@@ -278,28 +278,20 @@ fn real_cli_what_runs_without_a_decision_because_its_hook_was_killed_stops_the_r
 #[test]
 fn real_cli_a_hook_that_is_killed_while_it_asks_has_denied() {
     use rustix::process::Signal;
-    let ways = [(true, Signal::KILL), (false, Signal::KILL), (false, Signal::INT)];
-    let write = |number: usize| write_file(format!("{number}.txt"), "x\n");
-    let turns = (0..ways.len()).map(write).fold(Scenario::new(), Scenario::turn);
-    let lab = Lab::real("killed", "0.61.0", turns.turn(Turn::say("Done.")));
-    let (home, asked) = (lab.home.path().to_owned(), Mutex::new(0));
-    let hooks = Hooks::new([Moment::BeforeTool], move |_| {
-        let mut asked = asked.lock().unwrap();
-        let (shells, signal) = ways[*asked];
-        *asked += 1;
-        kill_asking(&home, "before-tool", shells, signal);
-        Verdict::Deny("no".to_owned())
-    });
-    let outcome = lab.run(request(&lab, hooks));
-    for number in 0..ways.len() {
-        assert!(!lab.workspace().join(format!("{number}.txt")).exists(), "{number} {:?}", outcome.failure);
+    for (shells, signal) in [(true, Signal::KILL), (false, Signal::KILL), (false, Signal::INT)] {
+        let lab = lab("killed");
+        let home = lab.home.path().to_owned();
+        let hooks = Hooks::new([Moment::BeforeTool], move |_| {
+            kill_asking(&home, "before-tool", shells, signal);
+            Verdict::Deny("no".to_owned())
+        });
+        let outcome = lab.run(request(&lab, hooks));
+        assert!(!lab.workspace().join("n.txt").exists(), "{shells} {signal:?} {:?}", outcome.failure);
+        let told =
+            "A call of write_file was denied, because nobody decided: the hook was ended before it decided";
+        assert!(outcome.warnings.iter().any(|warning| warning.starts_with(told)), "{:?}", outcome.warnings);
     }
-    let told =
-        "A call of write_file was denied, because nobody decided: the hook was ended before it decided";
-    let denied = outcome.warnings.iter().filter(|warning| warning.starts_with(told)).count();
-    assert!(denied > 0, "{:?}", outcome.warnings);
-    assert_eq!(lab.calls(), ways.len() + 1);
-    let lab = self::lab("killed model");
+    let lab = lab("killed model");
     let (home, asked) = (lab.home.path().to_owned(), Mutex::new(0));
     let hooks = Hooks::new([Moment::BeforeModel], move |_| {
         let mut asked = asked.lock().unwrap();

@@ -7,6 +7,7 @@ use alhena_testbed::Deadline;
 use serde_json::json;
 
 use super::place::{LONG, Place, ask, type_in};
+use crate::lab::shell;
 
 #[test]
 fn an_approval_is_shown_with_its_options_and_accepted_or_refused_with_words_of_ones_own() {
@@ -16,7 +17,7 @@ fn an_approval_is_shown_with_its_options_and_accepted_or_refused_with_words_of_o
     let scenario = Scenario::new()
         .turn(call("accepted.txt").when(When::new().prompt("first")))
         .turn(Turn::say("Done.").when(When::new().response_of("run_shell_command").prompt("first")))
-        .turn(call("refused.txt").when(When::new().prompt("second")))
+        .turn(shell("touch refused.txt").when(When::new().prompt("second")))
         .turn(call("never.txt").when(When::new().prompt("third")))
         .turn(call("allowed.txt").when(When::new().prompt("fourth")))
         .turn(Turn::say("Well.").always());
