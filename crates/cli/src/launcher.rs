@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use alhena::agent::env::Environment;
-use alhena::agent::facts::{self, TrustState};
-use alhena::agent::{Prompt, Whom};
-use alhena::batch::launcher::{Launch, Launcher, in_fields};
-use alhena::model::RunOptions;
-use alhena::{Approval, Gemini, Request, RunError, Trust};
+use alhena_agent::env::Environment;
+use alhena_agent::facts::{self, TrustState};
+use alhena_agent::{Approval, Gemini, Request, RunError, Trust};
+use alhena_agent::{Prompt, Whom};
+use alhena_batch::launcher::{Launch, Launcher, in_fields};
+use alhena_model::RunOptions;
 use parking_lot::Mutex;
 
 use crate::cassette;
@@ -138,7 +138,7 @@ impl Launcher for BinaryLauncher {
             trust_as_original(&mut request, &environment);
             request.dir = Some(copy.to_owned());
         }
-        let after = move |outcome: &alhena::Outcome| {
+        let after = move |outcome: &alhena_model::Outcome| {
             drop(offline);
             cassette.map(|cassette| cassette.take_out(Some(outcome))).unwrap_or_default()
         };

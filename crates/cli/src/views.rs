@@ -9,12 +9,12 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
-use alhena::agent::Item;
-use alhena::hosts::native::JsonReport;
-use alhena::hosts::openase::Mode;
-use alhena::hosts::promptfoo;
-use alhena::model::{Conversation, Source, Timestamp};
-use alhena::{Event, EventKind, Failure, Outcome};
+use alhena_agent::Item;
+use alhena_hosts::native::JsonReport;
+use alhena_hosts::openase::Mode;
+use alhena_hosts::promptfoo;
+use alhena_model::{Conversation, Source, Timestamp};
+use alhena_model::{Event, EventKind, Failure, Outcome};
 use clap::ValueEnum;
 use serde::Serialize;
 

@@ -9,9 +9,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use alhena::Request;
-use alhena::agent::env::Environment;
-use alhena::scripted::{Observed, Scenario, Server, tour};
+use alhena_agent::Request;
+use alhena_agent::env::Environment;
+use alhena_scripted::{Observed, Scenario, Server, tour};
 use alhena_sys::files;
 use alhena_sys::handles::{self, Handle, OwnedHandle};
 use alhena_sys::poll::{self, Wanted};

@@ -14,10 +14,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use alhena::agent::env::Environment;
-use alhena::model::options::time;
-use alhena::terminal::screen::{Reading, Waiting};
-use alhena::terminal::{
+use alhena_agent::env::Environment;
+use alhena_model::options::time;
+use alhena_terminal::screen::{Reading, Waiting};
+use alhena_terminal::{
     Described, Exit, Listed, Options, Reply, SERVER, Terminal, TerminalError, TerminalErrorKind, Terminals,
     here, pane, status_name, watcher,
 };

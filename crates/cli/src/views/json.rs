@@ -2,10 +2,10 @@
 
 use std::io::{self, Write};
 
-use alhena::hosts::native::{JsonReport, StreamJson, line_for};
-use alhena::hosts::{aiwf, openase, promptfoo};
-use alhena::model::{Source, Timestamp};
-use alhena::{Event, EventKind, Outcome};
+use alhena_hosts::native::{JsonReport, StreamJson, line_for};
+use alhena_hosts::{aiwf, openase, promptfoo};
+use alhena_model::{Event, EventKind, Outcome};
+use alhena_model::{Source, Timestamp};
 
 use super::{Target, View, complain_of, warn};
 use crate::output::say;

@@ -7,13 +7,13 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use alhena::hosts::agent_cli_sdk::{self, unified};
-use alhena::hosts::streamed::Streamed;
-use alhena::model::answer::last_structure;
-use alhena::model::message::{Message, in_claude_order};
-use alhena::model::{Conversation, Include};
-use alhena::wire::session::Session;
-use alhena::{Event, EventKind, Outcome};
+use alhena_hosts::agent_cli_sdk::{self, unified};
+use alhena_hosts::streamed::Streamed;
+use alhena_model::answer::last_structure;
+use alhena_model::message::{Message, in_claude_order};
+use alhena_model::{Conversation, Include};
+use alhena_model::{Event, EventKind, Outcome};
+use alhena_wire::session::Session;
 use serde_json::{Value, json};
 
 use super::{Target, View, complain_of};

@@ -8,9 +8,9 @@ mod spinner;
 
 use std::io::{self, Write};
 
-use alhena::model::tool::Class;
-use alhena::model::{Change, FileChange, Source};
-use alhena::{Event, EventKind, Outcome, Status};
+use alhena_model::tool::Class;
+use alhena_model::{Change, FileChange, Source};
+use alhena_model::{Event, EventKind, Outcome, Status};
 
 use self::spinner::Spinner;
 use super::{Claims, Target, View};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::lab::{Build, HostileLab};
-use alhena::{EventKind, FailureKind, Outcome, Status};
+use alhena_model::{EventKind, FailureKind, Outcome, Status};
 use alhena_testbed::script::Ending;
 use alhena_testbed::{Child, Script, Step};
 

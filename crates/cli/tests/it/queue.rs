@@ -7,7 +7,7 @@ mod refused;
 mod works;
 
 use crate::fleet::Fleet;
-use alhena::batch::queue::{Address, Layout, Queue};
+use alhena_batch::queue::{Address, Layout, Queue};
 use alhena_testbed::nats::NatsServer;
 
 fn fleet(name: &str) -> Fleet {

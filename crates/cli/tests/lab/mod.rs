@@ -7,14 +7,15 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use alhena::agent::env::Environment;
-use alhena::agent::home::McpServer;
-use alhena::agent::hooks::Hooks;
-use alhena::agent::rules::Rules;
-use alhena::agent::{Finder, Item, OnRateLimit, Sandbox, SystemPrompt, Transport};
-use alhena::model::Prices;
-use alhena::scripted::{Scenario, Server, Turn};
-use alhena::{Approval, Event, Gemini, Outcome, Request, Resume, Run};
+use alhena_agent::env::Environment;
+use alhena_agent::home::McpServer;
+use alhena_agent::hooks::Hooks;
+use alhena_agent::rules::Rules;
+use alhena_agent::{Approval, Gemini, Request, Resume, Run};
+use alhena_agent::{Finder, Item, OnRateLimit, Sandbox, SystemPrompt, Transport};
+use alhena_model::Prices;
+use alhena_model::{Event, Outcome};
+use alhena_scripted::{Scenario, Server, Turn};
 use alhena_testbed::{
     Deadline, Hostile, PrivateHome, RealCli, Script, Trust, Watchdog, processes, processes_with_env,
 };
@@ -257,7 +258,7 @@ pub trait Build: Sized {
         self.with(|request| request.transport = transport)
     }
 
-    fn trust(self, trust: alhena::Trust) -> Self {
+    fn trust(self, trust: alhena_agent::Trust) -> Self {
         self.with(|request| request.trust = trust)
     }
 

@@ -8,7 +8,7 @@ mod sessions;
 mod talks;
 
 use crate::lab::Lab;
-use alhena::scripted::Scenario;
+use alhena_scripted::Scenario;
 
 /// The CLI that these tests talk to.
 const VERSION: &str = "0.61.0";

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use crate::lab::{Lab, shell, write_file};
-use alhena::scripted::{RecordedRequest, Scenario, Turn};
+use alhena_scripted::{RecordedRequest, Scenario, Turn};
 use alhena_testbed::{Finished, run_bounded};
 use serde_json::{Value, json};
 

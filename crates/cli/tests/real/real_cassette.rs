@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::common::{Desk, Started, Transcript};
 use crate::lab::write_file;
-use alhena::scripted::{Scenario, Server, Turn, Usage, When};
+use alhena_scripted::{Scenario, Server, Turn, Usage, When};
 use alhena_testbed::tls::TlsFront;
 use alhena_testbed::{RealCli, Watchdog, processes_with_env};
 use serde_json::{Value, json};

@@ -1,10 +1,11 @@
 //! What the CLI's stream drops, and a run of Alhena has all the same.
 
 use crate::lab::{Build, Lab, shell};
-use alhena::agent::Transport;
-use alhena::model::{Change, FileChange, Source, Usage};
-use alhena::scripted::{Scenario, Turn};
-use alhena::{Approval, EventKind, FailureKind, Status};
+use alhena_agent::Approval;
+use alhena_agent::Transport;
+use alhena_model::{Change, FileChange, Source, Usage};
+use alhena_model::{EventKind, FailureKind, Status};
+use alhena_scripted::{Scenario, Turn};
 use alhena_testbed::versions;
 use serde_json::json;
 
@@ -123,7 +124,7 @@ fn real_cli_only_the_last_answer_decides_whether_it_was_cut_off() {
 
 #[test]
 fn real_cli_usage_events_add_up_to_the_outcome_with_a_router_and_a_sub_agent() {
-    let scenario = Scenario::dynamic(|request: &alhena::scripted::RecordedRequest| {
+    let scenario = Scenario::dynamic(|request: &alhena_scripted::RecordedRequest| {
         let results = request.results_since_prompt().count();
         match request.prompt() {
             Some("go") if results == 0 => {

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use crate::lab::{Build, Lab, shell, write_file};
-use alhena::model::Change;
-use alhena::scripted::{After, Scenario, Turn};
-use alhena::wire::release::{Feature, Version};
-use alhena::{Approval, EventKind, Failure, FailureKind, Outcome, Resume, Run, Status, Trust};
+use alhena_agent::{Approval, Resume, Run, Trust};
+use alhena_model::Change;
+use alhena_model::{EventKind, Failure, FailureKind, Outcome, Status};
+use alhena_scripted::{After, Scenario, Turn};
 use alhena_testbed::{Deadline, versions};
+use alhena_wire::release::{Feature, Version};
 use serde_json::json;
 
 fn on_each_version(name: &str, scenario: impl Fn() -> Scenario, test: impl Fn(&Lab)) {
@@ -295,7 +296,7 @@ fn real_cli_a_system_prompt_reaches_the_model() {
             }
             let mut request = lab.request("hello");
             request.system_prompt =
-                Some(alhena::agent::SystemPrompt::Append("Always speak like a PIRATE-7731.".into()));
+                Some(alhena_agent::SystemPrompt::Append("Always speak like a PIRATE-7731.".into()));
             assert_eq!(lab.run(request).status, Status::Success);
             let requests = lab.server.requests("lab");
             assert!(requests.iter().any(|request| request.raw_body.contains("PIRATE-7731")));
@@ -358,7 +359,7 @@ fn a_newer_version_than_the_newest_known_is_used_with_a_warning() {
     for (name, value) in hostile.env() {
         env.set(name, value);
     }
-    let gemini = alhena::agent::Finder::new().env(env.clone()).path(hostile.path()).find().unwrap();
+    let gemini = alhena_agent::Finder::new().env(env.clone()).path(hostile.path()).find().unwrap();
     assert_eq!(gemini.version, "0.99.0".parse::<Version>().unwrap());
     let outcome =
         gemini.run_in(crate::lab::request("hi").dir(lab.workspace()), &env).unwrap().outcome_blocking();

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use crate::lab::{ALHENA, Build, Lab, warnings};
-use alhena::scripted::{Scenario, Turn};
-use alhena::{Approval, EventKind, FailureKind, Outcome, Request, Status};
+use alhena_agent::{Approval, Request};
+use alhena_model::{EventKind, FailureKind, Outcome, Status};
+use alhena_scripted::{Scenario, Turn};
 use alhena_testbed::run_bounded;
 use serde_json::{Map, Value, json};
 
@@ -224,7 +225,7 @@ fn what_cannot_be_kept_is_refused_before_anything_starts() {
     }
     assert_eq!(lab.calls(), 0);
     let old = Lab::real("old", "0.38.2", Scenario::new());
-    let request = request(&old).transport(alhena::agent::Transport::Acp);
+    let request = request(&old).transport(alhena_agent::Transport::Acp);
     let error = old.gemini.run_in(request, &old.env).unwrap_err();
     assert!(error.to_string().contains("0.38.2"), "{error}");
 }

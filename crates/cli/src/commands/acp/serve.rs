@@ -5,15 +5,16 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, SyncSender};
 
-use alhena::agent::{Canceller, Talk};
-use alhena::hosts::acp::Refusal;
-use alhena::hosts::acp::ask::{Ask, Client, SessionSetup};
-use alhena::hosts::acp::permission::{self, Verdict};
-use alhena::hosts::acp::say::{self, Choices, Listed, MODE, MODEL, MODES};
-use alhena::hosts::acp::updates::{self, Updates, When};
-use alhena::model::Timestamp;
-use alhena::wire::rpc::{self, Fault, Id, Message};
-use alhena::{Approval, Event, EventKind, Failure, FailureKind, Outcome, Permission, TurnItem};
+use alhena_agent::{Approval, Permission, TurnItem};
+use alhena_agent::{Canceller, Talk};
+use alhena_hosts::acp::Refusal;
+use alhena_hosts::acp::ask::{Ask, Client, SessionSetup};
+use alhena_hosts::acp::permission::{self, Verdict};
+use alhena_hosts::acp::say::{self, Choices, Listed, MODE, MODEL, MODES};
+use alhena_hosts::acp::updates::{self, Updates, When};
+use alhena_model::Timestamp;
+use alhena_model::{Event, EventKind, Failure, FailureKind, Outcome};
+use alhena_wire::rpc::{self, Fault, Id, Message};
 use serde_json::{Value, json};
 
 use super::start::{Starter, refusal};

@@ -5,10 +5,10 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use alhena::batch::job::Fields;
-use alhena::batch::launcher::Launcher;
-use alhena::batch::schedule::Control;
-use alhena::batch::supply::{Complaint, Format, Setting, Supply, Template, Unusable, value_of_text};
+use alhena_batch::job::Fields;
+use alhena_batch::launcher::Launcher;
+use alhena_batch::schedule::Control;
+use alhena_batch::supply::{Complaint, Format, Setting, Supply, Template, Unusable, value_of_text};
 use alhena_sys::files;
 
 use super::{Work, Written};

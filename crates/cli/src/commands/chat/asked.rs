@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use alhena::agent::Action;
+use alhena_agent::Action;
 use similar::{ChangeTag, TextDiff};
 
 use crate::style::{Colours, Paint, one_line};

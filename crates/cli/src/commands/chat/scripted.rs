@@ -2,8 +2,8 @@
 
 use std::io::{self, BufRead};
 
-use alhena::TurnItem;
-use alhena::agent::Talk;
+use alhena_agent::Talk;
+use alhena_agent::TurnItem;
 
 use super::input::Input;
 use super::interrupt::{INTERRUPTED, Interrupts};

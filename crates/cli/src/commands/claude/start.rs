@@ -3,16 +3,17 @@
 use std::num::NonZeroU32;
 use std::path::Path;
 
-use alhena::agent::home::McpServer;
-use alhena::agent::rules::{Decision, Rules};
-use alhena::agent::{Finder, RunExtras};
-use alhena::answer::Schema;
-use alhena::hosts::claude::control::Initialize;
-use alhena::hosts::claude::options::{Options, gemini_names};
-use alhena::hosts::claude::{self, Mode};
-use alhena::model::RunOptions;
-use alhena::model::options::{PromptMode, TimeLimit};
-use alhena::{Approval, Conversation, Hint, Resume, Trust};
+use alhena_agent::home::McpServer;
+use alhena_agent::rules::{Decision, Rules};
+use alhena_agent::{Approval, Conversation, Resume, Trust};
+use alhena_agent::{Finder, RunExtras};
+use alhena_hosts::claude::control::Initialize;
+use alhena_hosts::claude::options::{Options, gemini_names};
+use alhena_hosts::claude::{self, Mode};
+use alhena_model::Hint;
+use alhena_model::RunOptions;
+use alhena_model::answer::Schema;
+use alhena_model::options::{PromptMode, TimeLimit};
 use serde_json::{Map, Value};
 
 /// A conversation, and what the program should know of it.

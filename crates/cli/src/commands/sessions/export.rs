@@ -5,9 +5,9 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use alhena::session::Session;
-use alhena::session::export;
-use alhena::session::read::{Files, What};
+use alhena_session::Session;
+use alhena_session::export;
+use alhena_session::read::{Files, What};
 use alhena_sys::files;
 use clap::ValueEnum;
 

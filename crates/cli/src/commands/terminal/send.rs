@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use alhena::model::options::time;
-use alhena::terminal::{Asked, At, Force, Sent, Terminal, TerminalError, TerminalErrorKind, Terminals};
+use alhena_model::options::time;
+use alhena_terminal::{Asked, At, Force, Sent, Terminal, TerminalError, TerminalErrorKind, Terminals};
 
 use super::{Named, how_to_answer, question, shown};
 use crate::output::{print, print_json, say};

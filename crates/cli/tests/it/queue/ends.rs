@@ -293,7 +293,7 @@ fn whoever_waits_for_nobody_is_told_and_also_when_the_server_goes_and_comes() {
     let (queue, batch) = (queue(&fleet), "held".parse().unwrap());
     assert_eq!(queue.unattended(&batch, Duration::from_secs(2)).unwrap(), []);
     let gpu = "gpu".parse().unwrap();
-    let attended = || queue.worker_presence(&gpu).unwrap() == alhena::batch::queue::WorkerPresence::Asks;
+    let attended = || queue.worker_presence(&gpu).unwrap() == alhena_batch::queue::WorkerPresence::Asks;
     assert!(alhena_testbed::Deadline::after(LONG).wait_until(attended));
     worker.leave();
     right.leave();

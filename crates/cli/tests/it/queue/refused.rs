@@ -1,6 +1,6 @@
 //! What may not travel, and what a worker does not let in.
 
-use alhena::batch::queue::{Batch, Label};
+use alhena_batch::queue::{Batch, Label};
 use serde_json::{Value, json};
 
 use super::{fleet, queue};

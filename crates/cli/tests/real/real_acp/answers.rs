@@ -1,9 +1,9 @@
 //! Answers that have to fit a schema, turn by turn over ACP.
 
 use crate::lab::Build;
-use alhena::agent::Transport;
-use alhena::scripted::{Scenario, Turn};
-use alhena::{FailureKind, Status};
+use alhena_agent::Transport;
+use alhena_model::{FailureKind, Status};
+use alhena_scripted::{Scenario, Turn};
 use serde_json::{Value, json};
 
 use super::{converse, follow, lab, nobody};

@@ -3,8 +3,9 @@
 use std::process::Stdio;
 use std::time::Duration;
 
-use alhena::scripted::{Scenario, Turn};
-use alhena::{Status, TurnItem};
+use alhena_agent::TurnItem;
+use alhena_model::Status;
+use alhena_scripted::{Scenario, Turn};
 use alhena_testbed::{Deadline, processes_with_env};
 use serde_json::json;
 
@@ -52,7 +53,7 @@ fn real_cli_a_turn_that_is_cancelled_while_a_command_runs_leaves_nothing_of_it_r
         scenario.turn(Turn::new().call("run_shell_command", command)).turn(Turn::say("After."))
     });
     let lab = lab("cancelled command", scenario);
-    let mut talk = converse(&lab, lab.request("").approval(alhena::Approval::Yolo));
+    let mut talk = converse(&lab, lab.request("").approval(alhena_agent::Approval::Yolo));
     let mark = format!("ALHENA_RUN={}", talk.about().mark);
     for (number, command) in commands.iter().enumerate() {
         let turn = talk.prompt("go").unwrap();
@@ -80,7 +81,7 @@ fn is_tool(pid: u32) -> bool {
 fn real_cli_a_conversation_with_an_mcp_server_ends_although_its_process_would_not() {
     let lab = lab("mcp close", Scenario::new().turn(Turn::say("Hi.")));
     let script = lab.home.write("server.js", crate::lab::SHOUTING_SERVER).unwrap();
-    let server = alhena::agent::home::McpServer::process("echo", "node", [script.to_str().unwrap()]);
+    let server = alhena_agent::home::McpServer::process("echo", "node", [script.to_str().unwrap()]);
     let mut talk = converse(&lab, lab.request("").mcp_server(server));
     let mark = format!("ALHENA_RUN={}", talk.about().mark);
     let (_, outcome) = follow(talk.prompt("hi").unwrap(), nobody);
@@ -110,7 +111,7 @@ fn real_cli_nothing_of_a_conversation_is_left_when_it_is_closed_or_dropped_while
     for closes in [true, false] {
         let scenario = Scenario::new().turn(shell("touch begun; sleep 300"));
         let lab = lab("left", scenario);
-        let mut talk = converse(&lab, lab.request("").approval(alhena::Approval::Yolo));
+        let mut talk = converse(&lab, lab.request("").approval(alhena_agent::Approval::Yolo));
         let mark = talk.about().mark.clone();
         let turn = talk.prompt("sleep").unwrap();
         while !lab.workspace().join("begun").exists() {

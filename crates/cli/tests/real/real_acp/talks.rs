@@ -1,9 +1,9 @@
 //! What is said and done in a conversation.
 
-use alhena::agent::Action;
-use alhena::model::Change;
-use alhena::scripted::{Scenario, Turn};
-use alhena::{EventKind, FailureKind, Status};
+use alhena_agent::Action;
+use alhena_model::Change;
+use alhena_model::{EventKind, FailureKind, Status};
+use alhena_scripted::{Scenario, Turn};
 use serde_json::json;
 
 use super::{converse, follow, kinds, lab, nobody};

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use alhena::agent::Transport;
-use alhena::model::judge::finish::UNAVAILABLE;
-use alhena::scripted::{Scenario, Turn};
-use alhena::{Approval, EventKind, FailureKind, Resume, Status, TurnItem};
+use alhena_agent::Transport;
+use alhena_agent::{Approval, Resume, TurnItem};
+use alhena_model::judge::finish::UNAVAILABLE;
+use alhena_model::{EventKind, FailureKind, Status};
+use alhena_scripted::{Scenario, Turn};
 use alhena_testbed::{Deadline, processes, processes_with_env};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
@@ -138,7 +139,7 @@ fn real_cli_what_a_sub_agent_may_not_do_it_does_not_do_unseen() {
         let lab = lab("sub-agent", delegates());
         let mut request = lab.request("").approval(approval);
         if let Some(rule) = rule {
-            request.rules.add(alhena::agent::rules::Decision::Deny, rule).unwrap();
+            request.rules.add(alhena_agent::rules::Decision::Deny, rule).unwrap();
         }
         let mut talk = converse(&lab, request);
         let (_, outcome) = follow(talk.prompt("go").unwrap(), |permission| {
@@ -346,9 +347,9 @@ fn real_cli_rules_are_kept_for_commands_that_count_as_safe_and_for_servers_that_
     std::fs::write(&script, crate::lab::SHOUTING_SERVER).unwrap();
     let trusted = json!({"command": "node", "args": [script], "trust": true});
     lab.add_settings(json!({"mcpServers": {"echo": trusted}}));
-    let mut rules = alhena::agent::rules::Rules::default();
+    let mut rules = alhena_agent::rules::Rules::default();
     for rule in ["shell(cat *)", "mcp(echo/shout)", "read(secret.txt)"] {
-        rules.add(alhena::agent::rules::Decision::Deny, rule).unwrap();
+        rules.add(alhena_agent::rules::Decision::Deny, rule).unwrap();
     }
     let mut talk = converse(&lab, lab.request("").rules(rules));
     let (_, outcome) = follow(talk.prompt("go").unwrap(), nobody);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::lab::{shell, write_file};
-use alhena::scripted::{RecordedRequest, Scenario, Server, Turn, Usage};
+use alhena_scripted::{RecordedRequest, Scenario, Server, Turn, Usage};
 use alhena_testbed::{
     Deadline, Finished, PrivateHome, RealCli, Trust, Watchdog, cache, processes_with_env, run_bounded,
 };
