@@ -8,16 +8,17 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use alhena::agent::dirs::Dirs;
-use alhena::agent::env::{self, Environment};
-use alhena::agent::facts::{self, AuthMethod};
-use alhena::agent::recording::Secrets;
-use alhena::model::options::{CassetteMode, Choice, RunOptions};
-use alhena::scripted::Server;
-use alhena::scripted::cassette::{
+use alhena_agent::dirs::Dirs;
+use alhena_agent::env::{self, Environment};
+use alhena_agent::facts::{self, AuthMethod};
+use alhena_agent::recording::Secrets;
+use alhena_agent::{Request, RunError, Trust};
+use alhena_model::options::{CassetteMode, Choice, RunOptions};
+use alhena_model::{Outcome, Status};
+use alhena_scripted::Server;
+use alhena_scripted::cassette::{
     Cassette, CassetteError, Complaints, Normal, Player, Recorder, Secrecy, Upstream, can_be_written, secret,
 };
-use alhena::{Outcome, Request, RunError, Status, Trust};
 use alhena_sys::files;
 
 use crate::mock_home::MockHome;

@@ -7,12 +7,12 @@ use std::fmt;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use alhena::agent::NotFound;
-use alhena::agent::install::InstallError;
-use alhena::agent::prices::NoPrices;
-use alhena::session::FindError;
-use alhena::terminal::TerminalError;
-use alhena::{Hint, RunError};
+use alhena_agent::install::InstallError;
+use alhena_agent::prices::NoPrices;
+use alhena_agent::{NotFound, RunError};
+use alhena_model::Hint;
+use alhena_session::FindError;
+use alhena_terminal::TerminalError;
 use serde_json::{Value, json};
 
 use crate::output::{Stream, say, write_json};
@@ -82,7 +82,7 @@ impl From<NoPrices> for CommandError {
 
 impl From<NotFound> for CommandError {
     fn from(error: NotFound) -> Self {
-        Self::of(error, alhena::FailureKind::NotInstalled.exit_status())
+        Self::of(error, alhena_model::FailureKind::NotInstalled.exit_status())
     }
 }
 

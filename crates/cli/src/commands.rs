@@ -102,5 +102,5 @@ impl Cli {
 
 /// Refuses a `-C` that names no directory.
 fn check_directory(dir: &Path) -> Result<(), CommandError> {
-    Ok(alhena::agent::directory(dir)?)
+    Ok(alhena_agent::directory(dir)?)
 }

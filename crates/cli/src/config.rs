@@ -7,12 +7,12 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use alhena::agent::dirs::Dirs;
-use alhena::agent::env::{self, Environment};
-use alhena::agent::facts::{self, NotUsed};
-use alhena::model::options::nearest;
-use alhena::model::{RunOptions, Setting};
-use alhena::{Approval, RunError, Trust};
+use alhena_agent::dirs::Dirs;
+use alhena_agent::env::{self, Environment};
+use alhena_agent::facts::{self, NotUsed};
+use alhena_agent::{Approval, RunError, Trust};
+use alhena_model::options::nearest;
+use alhena_model::{RunOptions, Setting};
 use clap::ValueEnum;
 use toml::Spanned;
 

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use alhena::wire::frame::{Frame, Framer};
+use alhena_wire::frame::{Frame, Framer};
 
 use crate::output::say;
 use crate::style::Harmless;

@@ -12,7 +12,7 @@ mod table;
 
 /// The envelope, by the names that the modules here use.
 mod letter {
-    pub use alhena::batch::remote::envelope::{JobEnvelope as Letter, Place, VERSION, of_another_release};
+    pub use alhena_batch::remote::envelope::{JobEnvelope as Letter, Place, VERSION, of_another_release};
 }
 
 pub use self::gate::{Gate, OptionsOfWorker};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use alhena::Stopper;
+use alhena_agent::Stopper;
 use alhena_sys::handles::{self, AsHandle, OwnedHandle};
 use alhena_sys::poll;
 

@@ -35,7 +35,7 @@ use crate::style::{Colours, Paint};
 fn main() -> ExitCode {
     alhena_sys::signals::outlive_file_limits();
     // The keeper starts with every run, and a tool waits for its hook: nothing else may delay them.
-    alhena::agent::keeper::run_if_keeper();
+    alhena_agent::keeper::run_if_keeper();
     let arguments: Vec<OsString> = std::env::args_os().collect();
     start_log();
     if called(&arguments, &["gemini"]) {
@@ -133,7 +133,7 @@ fn with_true_tips(mut error: clap::Error) -> clap::Error {
 
 /// The log goes to stderr, and only when `ALHENA_LOG` asks for it.
 fn start_log() {
-    if let Ok(filter) = std::env::var(alhena::agent::env::ALHENA_LOG) {
+    if let Ok(filter) = std::env::var(alhena_agent::env::ALHENA_LOG) {
         let filter = tracing_subscriber::EnvFilter::new(filter);
         let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| Stream::Err.open());
         let _set_before = log.try_init();

@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use alhena::agent::dirs::Dirs;
-use alhena::agent::env::{self, Environment};
+use alhena_agent::dirs::Dirs;
+use alhena_agent::env::{self, Environment};
 use alhena_sys::{files, locks};
 use tempfile::TempDir;
 

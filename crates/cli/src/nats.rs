@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 #[cfg(feature = "nats")]
-use alhena::batch::queue::{Address, Layout, Queue, QueueError};
+use alhena_batch::queue::{Address, Layout, Queue, QueueError};
 
 use crate::command_error::CommandError;
 

@@ -5,10 +5,10 @@
 
 use std::path::{Path, PathBuf};
 
-use alhena::agent::env::{self, Environment};
-use alhena::model::RunOptions;
-use alhena::scripted::{Scenario, Server, tour};
-use alhena::{Approval, Failure, FailureKind, Request, RunError, Trust};
+use alhena_agent::env::{self, Environment};
+use alhena_agent::{Approval, Request, RunError, Trust};
+use alhena_model::{Failure, FailureKind, RunOptions};
+use alhena_scripted::{Scenario, Server, tour};
 use alhena_sys::files;
 use serde_json::json;
 
@@ -49,7 +49,7 @@ impl Offline {
             ),
         };
         let server = Server::start().map_err(broken)?;
-        let dirs = alhena::agent::dirs::Dirs::of(environment).ok_or_else(|| {
+        let dirs = alhena_agent::dirs::Dirs::of(environment).ok_or_else(|| {
             RunError::usage(
                 "there is no home directory to work with",
                 "Set HOME, or ALHENA_HOME to a directory of its own.",

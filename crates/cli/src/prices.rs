@@ -1,8 +1,8 @@
 //! `--prices FILE`.
 
-use alhena::agent::env::Environment;
-use alhena::agent::prices::{self, NoPrices};
-use alhena::model::Prices;
+use alhena_agent::env::Environment;
+use alhena_agent::prices::{self, NoPrices};
+use alhena_model::Prices;
 
 use crate::commands::options::{Given, OfPrices};
 

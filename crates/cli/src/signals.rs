@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
-use alhena::Stopper;
+use alhena_agent::Stopper;
 use alhena_sys::signals::{Arrivals, ENDING};
 use parking_lot::Mutex;
 

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use alhena::wire::display::is_unsafe_in_text;
 use alhena_sys::{handles, terminals};
+use alhena_wire::display::is_unsafe_in_text;
 use unicode_width::UnicodeWidthChar;
 
 use crate::output::{Own, Stream};

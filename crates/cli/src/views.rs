@@ -12,10 +12,9 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
-use alhena::agent::Item;
-use alhena::hosts::openase::Mode;
-use alhena::model::{Conversation, Source, Timestamp};
-use alhena::{Event, EventKind, Outcome};
+use alhena_agent::Item;
+use alhena_hosts::openase::Mode;
+use alhena_model::{Conversation, Event, EventKind, Outcome, Source, Timestamp};
 use clap::ValueEnum;
 
 use crate::output::{self, Guard, Stream};

@@ -46,7 +46,7 @@ pub fn execute(args: Args) -> Done {
     }
     let interrupts = signals::Interrupts::catch();
     // What is left of an agent whose keeper and guard are killed together comes to us.
-    let _by_mark_only = alhena::agent::supervise::adoption::every_child_is_a_runs();
+    let _by_mark_only = alhena_agent::supervise::adoption::every_child_is_a_runs();
     let (starter, _offline) = Starter::new(args, &interrupts)?;
     Ok(serve::serve(starter))
 }

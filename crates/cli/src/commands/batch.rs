@@ -10,18 +10,19 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use alhena::agent::env::Environment;
-use alhena::batch::journal::{Journal, NoJournal};
-use alhena::batch::local::{Local, Way};
-use alhena::batch::meaning::Meaning;
-use alhena::batch::perform::{Perform, Stop};
-use alhena::batch::progress::{Board, News, Observer};
-use alhena::batch::registry::Registry;
-use alhena::batch::schedule::{self, Batch, Changed, Control, Ended, Inbox, Limits, Why};
-use alhena::batch::summary::Summary;
-use alhena::batch::summary::page::{self, About};
-use alhena::batch::supply::Supply;
-use alhena::{FailureKind, PoolOptions};
+use alhena_agent::PoolOptions;
+use alhena_agent::env::Environment;
+use alhena_batch::journal::{Journal, NoJournal};
+use alhena_batch::local::{Local, Way};
+use alhena_batch::meaning::Meaning;
+use alhena_batch::perform::{Perform, Stop};
+use alhena_batch::progress::{Board, News, Observer};
+use alhena_batch::registry::Registry;
+use alhena_batch::schedule::{self, Batch, Changed, Control, Ended, Inbox, Limits, Why};
+use alhena_batch::summary::Summary;
+use alhena_batch::summary::page::{self, About};
+use alhena_batch::supply::Supply;
+use alhena_model::FailureKind;
 use alhena_sys::files;
 use clap::ValueEnum;
 
@@ -118,7 +119,7 @@ struct Work {
     #[arg(long, value_name = "N", default_value_t = 2)]
     retries: u32,
     /// Begin no job any more once all of them have cost so many US dollars.
-    #[arg(long, value_name = "USD", value_parser = alhena::model::options::dollars)]
+    #[arg(long, value_name = "USD", value_parser = alhena_model::options::dollars)]
     max_cost: Option<f64>,
     /// Begin no job any more once one has failed.
     #[arg(long)]
@@ -267,7 +268,7 @@ fn here(args: &Work) -> Done {
     let supply = args.supply(meaning.clone(), &control)?;
     let jobs = args.at_once.map_or_else(|| PoolOptions::default().processes, usize::from);
     // What a run leaves whose keeper and guard are killed together comes to us.
-    let _by_mark_only = alhena::agent::supervise::adoption::every_child_is_a_runs();
+    let _by_mark_only = alhena_agent::supervise::adoption::every_child_is_a_runs();
     let local = Arc::new(Local::new(meaning, args.transport.into(), jobs)?);
     if let Some(job) = supply.entries().iter().find(|job| job.private)
         && let Some(failure) = local.no_places()

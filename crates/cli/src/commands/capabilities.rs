@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use alhena::agent::supervise::custody;
-use alhena::agent::{FastStart, Finder, NotFound, env::Environment};
-use alhena::wire::release::{TABLE, Version};
+use alhena_agent::supervise::custody;
+use alhena_agent::{FastStart, Finder, NotFound, env::Environment};
 use alhena_sys::processes;
+use alhena_wire::release::{TABLE, Version};
 use serde_json::{Map, Value, json};
 
 use crate::command_error::{CommandError, Done};

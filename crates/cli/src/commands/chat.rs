@@ -12,9 +12,8 @@ mod undo;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
-use alhena::RunError;
-use alhena::agent::env::Environment;
-use alhena::agent::{Talk, Whom};
+use alhena_agent::env::Environment;
+use alhena_agent::{RunError, Talk, Whom};
 
 use self::interrupt::Interrupts;
 use super::options::{Given, OfChat, prompt_behind_resume};
@@ -73,7 +72,7 @@ pub fn execute(args: Args) -> Done {
     };
     let first = signals::Interrupts::catch();
     // What is left of an agent whose keeper and guard are killed together comes to us.
-    let _by_mark_only = alhena::agent::supervise::adoption::every_child_is_a_runs();
+    let _by_mark_only = alhena_agent::supervise::adoption::every_child_is_a_runs();
     let (talk, prompt, _offline) = match (begin(args, holder, &first), holder) {
         (Err(error), Holder::Program) => return Ok(ExitCode::from(driven::never_began(error))),
         (begun, _) => begun?,

@@ -13,9 +13,9 @@ use std::ffi::OsString;
 use std::io;
 use std::process::ExitCode;
 
-use alhena::hosts::claude::control::{Fault, Incoming};
-use alhena::hosts::claude::options::{Fate, Invocation, Refusal, TABLE};
-use alhena::hosts::claude::{VERSION, lines};
+use alhena_hosts::claude::control::{Fault, Incoming};
+use alhena_hosts::claude::options::{Fate, Invocation, Refusal, TABLE};
+use alhena_hosts::claude::{VERSION, lines};
 use serde_json::Value;
 
 use crate::command_error::{Done, complain};

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use alhena::agent::env::Environment;
-use alhena::agent::{Finder, NotFound};
-use alhena::wire::release::{NEWEST_KNOWN, OLDEST_SUPPORTED};
-use alhena::{Failure, FailureKind, Gemini, Hint, RunError};
+use alhena_agent::env::Environment;
+use alhena_agent::{Finder, Gemini, NotFound, RunError};
+use alhena_model::{Failure, FailureKind, Hint};
+use alhena_wire::release::{NEWEST_KNOWN, OLDEST_SUPPORTED};
 use serde_json::{Value, json};
 
 use super::check_directory;

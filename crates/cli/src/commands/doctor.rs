@@ -4,17 +4,17 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use alhena::agent::dirs::Dirs;
-use alhena::agent::env::Environment;
-use alhena::agent::facts::{LockState, NotUsed, TrustState, authentication, locks, trust};
-use alhena::agent::install::Installer;
-use alhena::agent::programs::on_path;
-use alhena::agent::run_dir::{self, Holder};
-use alhena::agent::supervise::{custody, machine, mark};
-use alhena::agent::{Finder, NotFound, Tried, Why, home, settings};
-use alhena::wire::release::{Feature, NEWEST_KNOWN, OLDEST_SUPPORTED};
-use alhena::{Gemini, Hint, RunError, Trust};
+use alhena_agent::dirs::Dirs;
+use alhena_agent::env::Environment;
+use alhena_agent::facts::{LockState, NotUsed, TrustState, authentication, locks, trust};
+use alhena_agent::install::Installer;
+use alhena_agent::programs::on_path;
+use alhena_agent::run_dir::{self, Holder};
+use alhena_agent::supervise::{custody, machine, mark};
+use alhena_agent::{Finder, Gemini, NotFound, RunError, Tried, Trust, Why, home, settings};
+use alhena_model::Hint;
 use alhena_sys::processes;
+use alhena_wire::release::{Feature, NEWEST_KNOWN, OLDEST_SUPPORTED};
 use serde::Serialize;
 
 use super::check_directory;

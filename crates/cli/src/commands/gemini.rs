@@ -9,13 +9,14 @@ use std::io::{self, IsTerminal};
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
 
-use alhena::agent::env::{self, Environment};
-use alhena::agent::{Finder, Item, RunExtras, Sandbox, programs};
-use alhena::hosts::dialect::{self, DropIn, Invocation, Stream, Surroundings};
-use alhena::hosts::native::{self, Format, JsonReport, StreamJson, TextOutput};
-use alhena::model::options::TimeLimit;
-use alhena::model::{RunOptions, Timestamp};
-use alhena::{Approval, Gemini, Hint, Outcome, Resume, Run, RunError, Trust};
+use alhena_agent::env::{self, Environment};
+use alhena_agent::{
+    Approval, Finder, Gemini, Item, Resume, Run, RunError, RunExtras, Sandbox, Trust, programs,
+};
+use alhena_hosts::dialect::{self, DropIn, Invocation, Stream, Surroundings};
+use alhena_hosts::native::{self, Format, JsonReport, StreamJson, TextOutput};
+use alhena_model::options::TimeLimit;
+use alhena_model::{Hint, Outcome, RunOptions, Timestamp};
 use alhena_sys::handles;
 use alhena_sys::processes::become_program;
 
@@ -95,7 +96,7 @@ fn run(gemini: &Gemini, drop_in: DropIn, environment: &Environment) -> ExitCode 
     let format = drop_in.output_format.unwrap_or_default();
     let interrupts = Interrupts::catch();
     // What a run leaves whose keeper and guard are killed together comes to us.
-    let _by_mark_only = alhena::agent::supervise::adoption::every_child_is_a_runs();
+    let _by_mark_only = alhena_agent::supervise::adoption::every_child_is_a_runs();
     let started =
         prompt(&drop_in, &interrupts).and_then(|prompt| start(gemini, &drop_in, prompt, format, environment));
     let mut writer = Writer::new(format);

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
-use alhena::wire::frame::{Frame, Framer};
-use alhena::{Outcome, Turn, TurnItem};
+use alhena_agent::{Turn, TurnItem};
+use alhena_model::Outcome;
 use alhena_sys::signals::{Arrivals, ENDING};
 use alhena_sys::{handles, poll};
+use alhena_wire::frame::{Frame, Framer};
 
 /// So many may wait: whoever is faster than the program reads has to wait, too.
 const QUEUE: usize = 256;

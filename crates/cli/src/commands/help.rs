@@ -1,7 +1,7 @@
 //! `alhena help [TOPIC]`: the tables that the program itself is made from.
 
-use alhena::FailureKind;
-use alhena::agent::env::Environment;
+use alhena_agent::env::Environment;
+use alhena_model::FailureKind;
 use clap::CommandFactory;
 
 use super::Cli;
@@ -30,7 +30,7 @@ pub fn execute(args: Args) -> Done {
         ["control"] => print(CONTROL),
         ["schema"] => print(SCHEMA),
         ["result"] => print(RESULT.trim_end()),
-        ["job"] => print_json(&alhena::batch::job::schema()),
+        ["job"] => print_json(&alhena_batch::job::schema()),
         path => {
             let mut command = command(path).ok_or_else(|| {
                 CommandError::usage(
@@ -261,7 +261,7 @@ fn exit_codes() -> String {
         (7, "turn limit"),
         (8, "no answer that fits the schema"),
         (9, "budget used up"),
-        (alhena::terminal::WAITING, "an agent in a terminal waits for somebody to answer"),
+        (alhena_terminal::WAITING, "an agent in a terminal waits for somebody to answer"),
         (124, "timeout or stall"),
         (130, "cancelled"),
     ];
@@ -282,7 +282,7 @@ fn exit_codes() -> String {
 
 fn environment() -> String {
     let mut text = String::from("Environment variables:\n");
-    for variable in alhena::agent::env::TABLE {
+    for variable in alhena_agent::env::TABLE {
         text.push_str(&format!("  {}\n      {}\n", variable.name, variable.meaning));
     }
     text.trim_end().to_owned()

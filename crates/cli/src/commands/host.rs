@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use alhena::hosts::{agent_cli_sdk, aiwf, promptfoo};
+use alhena_hosts::{agent_cli_sdk, aiwf, promptfoo};
 use alhena_sys::files;
 use clap::Subcommand;
 use serde_json::{Value, json};
@@ -65,8 +65,9 @@ pub fn execute(args: Args) -> Done {
         Command::Metadata { name } => match name.as_str() {
             "aiwf" => print_json(&aiwf::metadata()),
             "agent-cli-sdk" => {
-                let cli =
-                    alhena::Gemini::find().ok().map(|gemini| gemini.path.to_string_lossy().into_owned());
+                let cli = alhena_agent::Gemini::find()
+                    .ok()
+                    .map(|gemini| gemini.path.to_string_lossy().into_owned());
                 print_json(&agent_cli_sdk::capabilities(cli.as_deref()))
             }
             _ => return Err(unknown(&name)),

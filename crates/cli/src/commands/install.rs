@@ -3,10 +3,11 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use alhena::agent::env::Environment;
-use alhena::agent::install::{InstallError, Installer, PINNED, Progress};
-use alhena::wire::release::Version;
-use alhena::{Failure, FailureKind, Gemini, Hint, RunError};
+use alhena_agent::env::Environment;
+use alhena_agent::install::{InstallError, Installer, PINNED, Progress};
+use alhena_agent::{Gemini, RunError};
+use alhena_model::{Failure, FailureKind, Hint};
+use alhena_wire::release::Version;
 use serde_json::json;
 
 use crate::command_error::{CommandError, Done};

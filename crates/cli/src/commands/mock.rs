@@ -8,9 +8,9 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use alhena::Request;
-use alhena::agent::env::Environment;
-use alhena::scripted::{Scenario, Server, tour};
+use alhena_agent::Request;
+use alhena_agent::env::Environment;
+use alhena_scripted::{Scenario, Server, tour};
 use alhena_sys::handles::{self, Handle, OwnedHandle};
 use alhena_sys::poll::{self, Wanted};
 use alhena_sys::processes::{self, Process};

@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::fmt;
 use std::marker::PhantomData;
 
-use alhena::Approval;
-use alhena::model::options::{BadValue, Choice, Resume, RunOptions, Setting, Takes};
+use alhena_agent::Approval;
+use alhena_model::options::{BadValue, Choice, Resume, RunOptions, Setting, Takes};
 use clap::builder::{
     OsStringValueParser, PossibleValue, PossibleValuesParser, TypedValueParser, ValueParser,
 };

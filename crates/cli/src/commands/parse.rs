@@ -8,12 +8,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use alhena::agent::prices::NoPrices;
-use alhena::agent::recording;
-use alhena::model::{End, Exit, Input, Interpreter};
-use alhena::wire::frame::{Frame, Framer};
-use alhena::wire::report;
-use alhena::{Event, Outcome};
+use alhena_agent::prices::NoPrices;
+use alhena_agent::recording;
+use alhena_model::{End, Event, Exit, Input, Interpreter, Outcome};
+use alhena_wire::frame::{Frame, Framer};
+use alhena_wire::report;
 use clap::ValueEnum;
 
 use super::sessions;
@@ -131,7 +130,7 @@ fn convert(args: &Args) -> Result<Arc<Outcome>, Trouble> {
     sessions::convert::convert(&bytes, form, args.view.unwrap_or(Name::Messages))?;
     // A session has no outcome, and so nothing that could have failed.
     let mut outcome = Outcome::default();
-    outcome.status = alhena::Status::Success;
+    outcome.status = alhena_model::Status::Success;
     Ok(Arc::new(outcome))
 }
 
@@ -277,7 +276,7 @@ fn json(
         }
         None if bytes.is_empty() => {}
         None => {
-            let sample = alhena::wire::frame::sample(&bytes);
+            let sample = alhena_wire::frame::sample(&bytes);
             interpreter.feed(Input::Noise { sample, bytes: bytes.len() as u64 }, &mut out);
         }
     }

@@ -10,12 +10,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use alhena::agent::env::Environment;
-use alhena::agent::supervise::adoption;
-use alhena::agent::supervise::custody::{Custody, Locks, keeper_program};
-use alhena::agent::supervise::protocol::{self, Gentle, Launch, ProcessEnd, Report, Stdin};
-use alhena::agent::{Finder, programs};
-use alhena::{Gemini, Trust};
+use alhena_agent::env::Environment;
+use alhena_agent::supervise::adoption;
+use alhena_agent::supervise::custody::{Custody, Locks, keeper_program};
+use alhena_agent::supervise::protocol::{self, Gentle, Launch, ProcessEnd, Report, Stdin};
+use alhena_agent::{Finder, Gemini, Trust, programs};
 use alhena_sys::{handles, poll};
 
 use super::check_directory;

@@ -10,10 +10,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
-use alhena::agent::env::Environment;
-use alhena::agent::{Finder, NotFound, Place};
-use alhena::model::RunOptions;
-use alhena::{Failure, FailureKind, Gemini, Hint, Outcome, Request, Run, RunError, Status};
+use alhena_agent::env::Environment;
+use alhena_agent::{Finder, Gemini, NotFound, Place, Request, Run, RunError};
+use alhena_model::{Failure, FailureKind, Hint, Outcome, RunOptions, Status};
 use alhena_sys::handles;
 
 use self::asked::{Asked, Who};
@@ -44,7 +43,7 @@ pub fn execute(args: Args) -> Done {
     let (quiet, verbose) = (args.quiet, args.verbose);
     let interrupts = Interrupts::catch();
     // What a run leaves whose keeper and guard are killed together comes to us.
-    let _by_mark_only = alhena::agent::supervise::adoption::every_child_is_a_runs();
+    let _by_mark_only = alhena_agent::supervise::adoption::every_child_is_a_runs();
     let started = config.and_then(|config| begin(args, view, config, &interrupts));
     if started.is_ok() || view.says_failures() {
         empty(file.as_ref());

@@ -6,9 +6,10 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use alhena::agent::dirs::Dirs;
-use alhena::agent::env::Environment;
-use alhena::{Approval, FailureKind, Hint};
+use alhena_agent::Approval;
+use alhena_agent::dirs::Dirs;
+use alhena_agent::env::Environment;
+use alhena_model::{FailureKind, Hint};
 use alhena_serve::{Access, Knows, OnExit, Problem, ServeError, Server, Settings, Tls, Tokens};
 use clap::ValueEnum;
 use serde_json::Value;
@@ -19,7 +20,7 @@ use super::{capabilities, doctor};
 use crate::command_error::{CommandError, Done};
 use crate::output::{print, say};
 use crate::signals::Interrupts;
-use alhena::model::options::time;
+use alhena_model::options::time;
 
 /// Serve runs, conversations, sessions and terminals over HTTP, with a page to watch them on.
 ///
@@ -88,7 +89,7 @@ pub struct Args {
     #[arg(long, value_name = "DIR", global = true)]
     state: Option<PathBuf>,
     /// The tmux server with the terminals.
-    #[arg(long, value_name = "NAME", default_value = alhena::terminal::SERVER)]
+    #[arg(long, value_name = "NAME", default_value = alhena_terminal::SERVER)]
     tmux_server: String,
     /// The tmux to use.
     #[arg(long, value_name = "PATH")]
@@ -306,8 +307,8 @@ mod tests {
     use alhena_serve::policy::TABLE;
 
     use super::is_origin;
-    use alhena::model::Setting;
-    use alhena::model::options::properties;
+    use alhena_model::Setting;
+    use alhena_model::options::properties;
 
     #[test]
     fn an_origin_is_a_scheme_a_host_and_a_port() {

@@ -13,9 +13,9 @@ mod usage;
 
 use std::path::{Path, PathBuf};
 
-use alhena::agent::dirs::Dirs;
-use alhena::agent::env::Environment;
-use alhena::session::{FindError, Scope, Session, SessionFile, Store, Survey, Which};
+use alhena_agent::dirs::Dirs;
+use alhena_agent::env::Environment;
+use alhena_session::{FindError, Scope, Session, SessionFile, Store, Survey, Which};
 
 use super::check_directory;
 use crate::command_error::{CommandError, Done};
@@ -113,7 +113,7 @@ fn find(store: &Store, place: &Where, which: &str) -> Result<Session, CommandErr
 
 fn from_file(path: &Path) -> Result<Session, CommandError> {
     let file = SessionFile::at(path);
-    let surveyed = file.and_then(|file| alhena::session::survey::survey(&file).map(|survey| (file, survey)));
+    let surveyed = file.and_then(|file| alhena_session::survey::survey(&file).map(|survey| (file, survey)));
     let (problem, hint) = match surveyed {
         Ok((file, survey)) if survey.id.is_some() || !survey.is_blank() => return Ok(of_parts(file, survey)),
         Ok(_) => ("this is no session of Gemini CLI".to_owned(), "Give a file that Gemini CLI wrote."),

@@ -1,6 +1,6 @@
 //! The end of a conversation that was held in a terminal or by a program.
 
-use alhena::agent::Talk;
+use alhena_agent::Talk;
 
 use crate::output::say;
 use crate::style::one_line;

@@ -22,8 +22,8 @@ mod wait;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use alhena::terminal::screen::{Reading, Waiting};
-use alhena::terminal::{
+use alhena_terminal::screen::{Reading, Waiting};
+use alhena_terminal::{
     Described, Options, SERVER, Terminal, TerminalError, TerminalErrorKind, Terminals, pane, watcher,
 };
 use clap::Subcommand;
@@ -161,7 +161,7 @@ fn needs_terminal(command: &str, instead: &str) -> Result<(), TerminalError> {
 
 /// What people see of a reading: its status, and why.
 fn summary(reading: &Reading) -> String {
-    let status = alhena::terminal::status_name(reading.status);
+    let status = alhena_terminal::status_name(reading.status);
     if let Some(waiting) = &reading.waiting_for {
         return format!("{status}: {}", question(waiting));
     }

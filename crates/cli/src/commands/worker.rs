@@ -8,7 +8,7 @@ mod start;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use alhena::Approval;
+use alhena_agent::Approval;
 
 use crate::command_error::Done;
 use crate::commands::batch::By;
@@ -51,13 +51,13 @@ pub struct Args {
     #[arg(long, value_name = "NAME", default_value = "shared")]
     quota: String,
     /// How long this worker may be silent before its jobs are given to others.
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = alhena::model::options::time)]
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = alhena_model::options::time)]
     lease: Duration,
     /// What it is called in results; its machine's name and its process by default.
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     /// End when there was nothing to do for this time.
-    #[arg(long, value_name = "TIME", value_parser = alhena::model::options::time)]
+    #[arg(long, value_name = "TIME", value_parser = alhena_model::options::time)]
     idle_exit: Option<Duration>,
     /// Print what happens as JSON, an object a line.
     #[arg(long)]

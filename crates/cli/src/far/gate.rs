@@ -4,12 +4,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use alhena::agent::env;
-use alhena::batch::job::{Checkout, Job, Mark, Place};
-use alhena::batch::meaning::{Ask, Checked, Fault, Meaning, Options};
-use alhena::batch::outputs::Outputs;
-use alhena::model::options::BadValue;
-use alhena::{Approval, RunError, Trust};
+use alhena_agent::{Approval, RunError, Trust, env};
+use alhena_batch::job::{Checkout, Job, Mark, Place};
+use alhena_batch::meaning::{Ask, Checked, Fault, Meaning, Options};
+use alhena_batch::outputs::Outputs;
+use alhena_model::options::BadValue;
 use serde_json::Value;
 
 use super::letter::{self, Letter};

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use alhena::RunError;
-use alhena::batch::job::{Job, Place};
-use alhena::batch::meaning::{Ask, Checked, Fault, Meaning, Options};
-use alhena::model::options::AnswerSchema;
+use alhena_agent::RunError;
+use alhena_batch::job::{Job, Place};
+use alhena_batch::meaning::{Ask, Checked, Fault, Meaning, Options};
+use alhena_model::options::AnswerSchema;
 use serde_json::Value;
 
 use super::letter::{self, Letter};
@@ -112,7 +112,7 @@ pub fn pack(job: &Job, keep: impl FnOnce(&Path) -> Result<Kept, Fault>) -> Resul
                 options.insert((*as_text).to_owned(), Value::String(text));
             }
             (Travels::AsSchema, Some(Value::String(given))) => {
-                let schema = alhena::agent::read_schema(&AnswerSchema::FileOrText(given.into()))
+                let schema = alhena_agent::read_schema(&AnswerSchema::FileOrText(given.into()))
                     .map_err(|error| Fault::new(error.to_string(), ""))?;
                 options.insert((*name).to_owned(), schema);
             }

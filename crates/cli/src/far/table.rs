@@ -5,7 +5,7 @@
 
 use std::path::{Component, Path};
 
-use alhena::batch::meaning::Fault;
+use alhena_batch::meaning::Fault;
 use serde_json::Value;
 
 /// How an option travels.
@@ -159,10 +159,10 @@ pub fn repository(url: &str) -> Option<Repository> {
 mod tests {
     use std::collections::BTreeSet;
 
-    use alhena::batch::meaning::Options;
+    use alhena_batch::meaning::Options;
 
     use super::*;
-    use alhena::model::Setting;
+    use alhena_model::Setting;
 
     fn faults(options: &Options) -> Vec<Fault> {
         options.iter().filter_map(|(name, value)| fault(name, value)).collect()

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use alhena::wire::display::{is_unsafe_in_text, push_escaped};
+use alhena_wire::display::{is_unsafe_in_text, push_escaped};
 
 use super::own::{self, Mark};
 

@@ -2,9 +2,8 @@
 
 use std::io::{self, Write};
 
-use alhena::hosts::native::{JsonReport, StreamJson, line_for};
-use alhena::model::{Source, Timestamp};
-use alhena::{Event, Outcome};
+use alhena_hosts::native::{JsonReport, StreamJson, line_for};
+use alhena_model::{Event, Outcome, Source, Timestamp};
 
 use super::{Target, View};
 

@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use alhena::hosts::{aiwf, openase, promptfoo};
-use alhena::{Event, EventKind, Outcome};
+use alhena_hosts::{aiwf, openase, promptfoo};
+use alhena_model::{Event, EventKind, Outcome};
 
 use super::{Target, View};
 

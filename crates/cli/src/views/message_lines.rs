@@ -7,12 +7,11 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use alhena::hosts::agent_cli_sdk::{self, Data, unified};
-use alhena::hosts::streamed::Streamed;
-use alhena::model::Conversation;
-use alhena::model::answer::last_structure;
-use alhena::model::message::{Message, in_claude_order};
-use alhena::{Event, EventKind, Outcome};
+use alhena_hosts::agent_cli_sdk::{self, Data, unified};
+use alhena_hosts::streamed::Streamed;
+use alhena_model::answer::last_structure;
+use alhena_model::message::{Message, in_claude_order};
+use alhena_model::{Conversation, Event, EventKind, Outcome};
 use serde_json::{Value, json};
 
 use super::messages::RunConversation;

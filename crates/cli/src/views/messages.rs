@@ -7,11 +7,10 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use alhena::hosts::agent_cli_sdk::{self, Data, unified};
-use alhena::model::message::{Message, in_claude_order};
-use alhena::model::{Conversation, Include};
-use alhena::wire::session::Session;
-use alhena::{Event, EventKind, Outcome};
+use alhena_hosts::agent_cli_sdk::{self, Data, unified};
+use alhena_model::message::{Message, in_claude_order};
+use alhena_model::{Conversation, Event, EventKind, Include, Outcome};
+use alhena_wire::session::Session;
 use serde_json::Value;
 
 use super::{Target, View};

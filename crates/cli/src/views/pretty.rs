@@ -8,9 +8,8 @@ mod spinner;
 
 use std::io::{self, Write};
 
-use alhena::model::tool::Class;
-use alhena::model::{Change, FileChange, Source};
-use alhena::{Event, EventKind, Outcome, Status};
+use alhena_model::tool::Class;
+use alhena_model::{Change, Event, EventKind, FileChange, Outcome, Source, Status};
 
 use self::spinner::Spinner;
 use super::{Claims, Target, View};

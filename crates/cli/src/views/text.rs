@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use alhena::{Event, EventKind, Outcome};
+use alhena_model::{Event, EventKind, Outcome};
 use alhena_sys::files::FileId;
 use alhena_sys::handles;
 

@@ -5,7 +5,7 @@ use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use crate::lab::{Build, HostileLab};
-use alhena::{EventKind, Outcome, Status};
+use alhena_model::{EventKind, Outcome, Status};
 use alhena_testbed::script::Ending;
 use alhena_testbed::{Deadline, Script, Step};
 use rustix::process::{Pid, Signal, kill_process};
@@ -30,7 +30,7 @@ fn a_fast_stream_does_not_hold_up_the_time_limit() {
     assert!(says_what_was_not_read(&outcome), "{:?}", outcome.warnings);
     assert_eq!(hostile.hostile.survivors().unwrap(), [0u32; 0]);
     // What was not read then is not read when it is played back.
-    assert_eq!(*alhena::agent::recording::play(&dir, |_| ()).unwrap(), *outcome);
+    assert_eq!(*alhena_agent::recording::play(&dir, |_| ()).unwrap(), *outcome);
 }
 
 #[test]
@@ -277,7 +277,7 @@ fn more_on_stderr_than_is_borne_ends_the_run() {
     request.max_stderr = 1 << 20;
     let outcome = hostile.lab.run(request);
     let failure = outcome.failure.as_ref().unwrap();
-    assert_eq!(failure.kind, alhena::FailureKind::Protocol);
+    assert_eq!(failure.kind, alhena_model::FailureKind::Protocol);
     assert!(failure.message.contains("1048576 bytes to standard error"), "{}", failure.message);
     assert_eq!(hostile.hostile.survivors().unwrap(), [0u32; 0]);
 }

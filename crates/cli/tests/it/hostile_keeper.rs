@@ -4,7 +4,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use crate::lab::{Build, HostileLab};
-use alhena::{FailureKind, Run, Status};
+use alhena_agent::Run;
+use alhena_model::{FailureKind, Status};
 use alhena_testbed::Script;
 
 impl HostileLab {

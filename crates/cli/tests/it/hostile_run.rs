@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::lab::{Build, HostileLab};
-use alhena::{EventKind, FailureKind, Outcome, Status};
+use alhena_model::{EventKind, FailureKind, Outcome, Status};
 use alhena_testbed::script::Ending;
 use alhena_testbed::{Child, Script, Step};
 
@@ -407,14 +407,15 @@ fn a_recording_plays_back_to_the_same_events_and_outcome() {
     let dir = hostile.lab.home.path().join("recording");
     let (events, outcome) = hostile.lab.run_with_events(hostile.lab.request("hello").record(&dir));
     let mut played = Vec::new();
-    let again = alhena::agent::recording::play(&dir, |item| {
-        if let alhena::agent::Item::Event(event) = item {
+    let again = alhena_agent::recording::play(&dir, |item| {
+        if let alhena_agent::Item::Event(event) = item {
             played.push(event);
         }
     })
     .unwrap();
     assert_eq!(*again, *outcome);
-    let kinds = |events: &[alhena::Event]| events.iter().map(|event| event.kind.clone()).collect::<Vec<_>>();
+    let kinds =
+        |events: &[alhena_model::Event]| events.iter().map(|event| event.kind.clone()).collect::<Vec<_>>();
     assert_eq!(kinds(&played), kinds(&events));
     // A write that never happened is seen as such.
     assert_eq!(outcome.files.len(), 1);

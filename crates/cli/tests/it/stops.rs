@@ -5,7 +5,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use crate::lab::{Build, HostileLab};
-use alhena::{Outcome, Status};
+use alhena_model::{Outcome, Status};
 use alhena_testbed::processes::{command_line, parent, signal};
 use alhena_testbed::{Child, Deadline, Script, Step, alive};
 use rustix::process::{Pid, Signal, kill_process};

@@ -7,14 +7,15 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use alhena::agent::env::Environment;
-use alhena::agent::home::McpServer;
-use alhena::agent::hooks::Hooks;
-use alhena::agent::rules::Rules;
-use alhena::agent::{Finder, Item, OnRateLimit, Sandbox, SystemPrompt, Transport};
-use alhena::model::Prices;
-use alhena::scripted::{Scenario, Server};
-use alhena::{Approval, Event, Gemini, Outcome, Request, Resume, Run};
+use alhena_agent::env::Environment;
+use alhena_agent::home::McpServer;
+use alhena_agent::hooks::Hooks;
+use alhena_agent::rules::Rules;
+use alhena_agent::{
+    Approval, Finder, Gemini, Item, OnRateLimit, Request, Resume, Run, Sandbox, SystemPrompt, Transport,
+};
+use alhena_model::{Event, Outcome, Prices};
+use alhena_scripted::{Scenario, Server};
 use alhena_testbed::{Hostile, PrivateHome, RealCli, Script, Trust, Watchdog};
 use serde_json::Value;
 
@@ -193,7 +194,7 @@ pub trait Build: Sized {
         self.with(|request| request.transport = transport)
     }
 
-    fn trust(self, trust: alhena::Trust) -> Self {
+    fn trust(self, trust: alhena_agent::Trust) -> Self {
         self.with(|request| request.trust = trust)
     }
 

@@ -14,8 +14,9 @@ mod traps;
 use std::sync::Arc;
 
 use crate::lab::Lab;
-use alhena::scripted::Scenario;
-use alhena::{Conversation, Event, EventKind, Outcome, Permission, Request, Turn, TurnItem};
+use alhena_agent::{Conversation, Permission, Request, Turn, TurnItem};
+use alhena_model::{Event, EventKind, Outcome};
+use alhena_scripted::Scenario;
 
 /// The CLI that these tests talk to.
 const VERSION: &str = "0.61.0";

@@ -10,7 +10,7 @@ mod talks;
 use std::time::Duration;
 
 use crate::lab::Lab;
-use alhena::scripted::Scenario;
+use alhena_scripted::Scenario;
 use alhena_testbed::{Deadline, processes_with_env};
 
 /// The CLI that these tests talk to.

@@ -4,7 +4,7 @@ use std::fs;
 use std::time::Duration;
 
 use crate::lab::Lab;
-use alhena::scripted::{Scenario, Turn};
+use alhena_scripted::{Scenario, Turn};
 use alhena_testbed::{Finished, run_bounded};
 use serde_json::{Value, json};
 

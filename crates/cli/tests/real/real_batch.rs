@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use crate::lab::{ALHENA, Lab};
-use alhena::scripted::{RecordedRequest, Scenario, Turn};
+use alhena_scripted::{RecordedRequest, Scenario, Turn};
 use alhena_testbed::{Deadline, Finished, processes_with_env, run_bounded};
 use serde_json::{Value, json};
 

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use crate::lab::{Build, Lab};
-use alhena::agent::Transport;
-use alhena::agent::hooks::{Hooks, Moment, Verdict};
-use alhena::scripted::{Scenario, Turn, Usage};
-use alhena::{Approval, Event, EventKind, FailureKind, Outcome, Request, Status, Trust};
+use alhena_agent::hooks::{Hooks, Moment, Verdict};
+use alhena_agent::{Approval, Request, Transport, Trust};
+use alhena_model::{Event, EventKind, FailureKind, Outcome, Status};
+use alhena_scripted::{Scenario, Turn, Usage};
 use alhena_testbed::run_bounded;
 use serde_json::{Value, json};
 
@@ -311,7 +311,7 @@ fn real_cli_a_budget_that_is_not_used_up_changes_nothing_and_replays() {
     let outcome = lab.run(request(&lab).max_tokens(1_000_000).max_cost(5.0).max_calls(9).record(&record));
     assert_eq!(outcome.status, Status::Success, "{:?}", outcome.failure);
     assert_eq!((outcome.model_calls, crate::lab::warnings(&outcome)), (2, Vec::new()));
-    let again = alhena::agent::recording::play(&record, |_| ()).unwrap();
+    let again = alhena_agent::recording::play(&record, |_| ()).unwrap();
     assert_eq!(*again, *outcome);
 }
 
@@ -322,7 +322,7 @@ fn a_budget_that_cannot_be_kept_is_refused_before_the_start() {
     let unknown = request(&lab).max_cost(1.0).model("gemini-of-tomorrow");
     assert!(refused(unknown).contains("the price of \"gemini-of-tomorrow\" is not known"));
     assert!(refused(request(&lab).max_calls(0)).contains("more than 0"));
-    let sandboxed = request(&lab).max_calls(1).sandbox(alhena::agent::Sandbox::On);
+    let sandboxed = request(&lab).max_calls(1).sandbox(alhena_agent::Sandbox::On);
     assert!(refused(sandboxed).contains("a budget cannot be kept in a sandbox"));
     assert_eq!(calls(&lab), 0);
     for (args, why) in [
@@ -339,7 +339,7 @@ fn a_budget_that_cannot_be_kept_is_refused_before_the_start() {
 #[test]
 fn real_cli_a_model_without_a_price_is_not_called_when_there_is_a_price_limit() {
     let lab = lab("unpriced", &[usage(1, 0, 1, 0)]);
-    let prices = alhena::model::Prices::read(
+    let prices = alhena_model::Prices::read(
         r#"{"date": "d", "currency": "USD", "per_tokens": 1, "models": {"another": {"input": 1, "output": 1}}}"#,
     );
     // Which model the alias means is only known when it is called.

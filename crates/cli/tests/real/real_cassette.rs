@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::common::{Desk, Started, Transcript};
-use alhena::scripted::{Scenario, Server, Turn, Usage, When};
+use alhena_scripted::{Scenario, Server, Turn, Usage, When};
 use alhena_testbed::tls::TlsFront;
 use alhena_testbed::{RealCli, Watchdog, processes_with_env};
 use serde_json::{Value, json};

@@ -11,7 +11,7 @@ use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
 use crate::lab::{ALHENA, Lab};
-use alhena::scripted::{Scenario, Turn};
+use alhena_scripted::{Scenario, Turn};
 use alhena_testbed::processes_with_env;
 use screen::Screen;
 use serde_json::{Value, json};

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::lab::Lab;
 use crate::real_chat::screen::Screen;
-use alhena::scripted::{Scenario, Turn};
+use alhena_scripted::{Scenario, Turn};
 use alhena_testbed::run_bounded;
 use serde_json::json;
 

@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 
 use crate::lab::{Build, Lab};
-use alhena::agent::home::McpServer;
-use alhena::agent::{Item, recording};
-use alhena::model::{Conversation, Include, Source};
-use alhena::scripted::{Scenario, Turn};
-use alhena::session::Transcript;
-use alhena::{Approval, Event, EventKind, Request};
+use alhena_agent::home::McpServer;
+use alhena_agent::{Approval, Item, Request, recording};
+use alhena_model::{Conversation, Event, EventKind, Include, Source};
+use alhena_scripted::{Scenario, Turn};
+use alhena_session::Transcript;
 use serde_json::{Value, json};
 
 /// What one way to learn of a conversation made of it.

@@ -1,9 +1,9 @@
 //! Files that runs of the real CLI change: what the outcome says of each.
 
 use crate::lab::{Build, Lab};
-use alhena::model::Change;
-use alhena::scripted::{Scenario, Turn};
-use alhena::{Approval, Outcome, Status};
+use alhena_agent::Approval;
+use alhena_model::{Change, Outcome, Status};
+use alhena_scripted::{Scenario, Turn};
 use alhena_testbed::versions;
 use serde_json::{Value, json};
 

@@ -4,9 +4,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::lab::{Build, Lab};
-use alhena::agent::hooks::{Hooks, Moment, Verdict};
-use alhena::scripted::{Scenario, Turn};
-use alhena::{Approval, Status, Trust};
+use alhena_agent::hooks::{Hooks, Moment, Verdict};
+use alhena_agent::{Approval, Trust};
+use alhena_model::Status;
+use alhena_scripted::{Scenario, Turn};
 use alhena_testbed::run_bounded;
 use serde_json::{Map, json};
 
@@ -19,7 +20,7 @@ fn lab(name: &str) -> Lab {
     Lab::real(name, "0.61.0", writes())
 }
 
-fn request(lab: &Lab, hooks: Hooks) -> alhena::Request {
+fn request(lab: &Lab, hooks: Hooks) -> alhena_agent::Request {
     lab.request("write").approval(Approval::Yolo).trust(Trust::Run).hooks(hooks)
 }
 
@@ -278,7 +279,7 @@ fn real_cli_a_release_that_would_lose_calls_is_not_told_and_the_run_says_why() {
     let lab = Lab::real("old context", "0.38.2", writes());
     let outcome = lab.run(request(&lab, before_model("It is Monday.")));
     let failure = outcome.failure.as_ref().unwrap();
-    assert_eq!(failure.kind, alhena::FailureKind::Config, "{failure:?}");
+    assert_eq!(failure.kind, alhena_model::FailureKind::Config, "{failure:?}");
     assert!(failure.message.contains("0.42.0 can"), "{failure:?}");
     assert_eq!(lab.server.requests("lab").len(), 0);
 }
@@ -314,7 +315,7 @@ fn real_cli_a_broken_hook_before_a_model_call_fails_the_run_and_behind_a_tool_ke
     let lab = lab("broken model");
     let outcome = lab.run(request(&lab, broken(Moment::BeforeModel)));
     let failure = outcome.failure.as_ref().unwrap();
-    assert_eq!((failure.kind, outcome.exit_status()), (alhena::FailureKind::Config, 1), "{failure:?}");
+    assert_eq!((failure.kind, outcome.exit_status()), (alhena_model::FailureKind::Config, 1), "{failure:?}");
     assert!(failure.message.contains("the hook \"false\" failed") && failure.hint.contains("Mend the hook"));
     assert_eq!(lab.server.requests("lab").len(), 0);
 
@@ -386,7 +387,7 @@ fn real_cli_what_runs_without_a_decision_because_its_hook_was_killed_stops_the_r
         let failure = outcome.failure.as_ref().expect("a failure");
         assert_eq!(
             (outcome.status, failure.kind),
-            (Status::Failed, alhena::FailureKind::Protocol),
+            (Status::Failed, alhena_model::FailureKind::Protocol),
             "{failure:?}"
         );
         assert!(failure.message.contains(did), "{failure:?}");
@@ -443,7 +444,7 @@ fn real_cli_a_tool_of_a_sub_agent_that_runs_without_a_decision_stops_the_run() {
     let allow = || Hooks::new(Moment::ALL, |_| Verdict::GO_ON);
     let before_model = || Hooks::new([Moment::BeforeModel], |_| Verdict::GO_ON);
     for (transport, hooks) in
-        [(alhena::agent::Transport::Headless, allow()), (alhena::agent::Transport::Acp, before_model())]
+        [(alhena_agent::Transport::Headless, allow()), (alhena_agent::Transport::Acp, before_model())]
     {
         let lab = Lab::real("sub-agent", "0.61.0", scenario());
         let outcome = lab.run(request(&lab, hooks).transport(transport));

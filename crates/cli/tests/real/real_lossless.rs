@@ -4,10 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::lab::{Build, Lab};
-use alhena::agent::Transport;
-use alhena::model::{Change, FileChange, Source, Usage};
-use alhena::scripted::{After, Scenario, Turn};
-use alhena::{Approval, EventKind, FailureKind, Resume, Status};
+use alhena_agent::{Approval, Resume, Transport};
+use alhena_model::{Change, EventKind, FailureKind, FileChange, Source, Status, Usage};
+use alhena_scripted::{After, Scenario, Turn};
 use alhena_testbed::versions;
 use serde_json::json;
 
@@ -127,7 +126,7 @@ fn real_cli_only_the_last_answer_decides_whether_it_was_cut_off() {
 
 #[test]
 fn real_cli_usage_events_add_up_to_the_outcome_with_a_router_and_a_sub_agent() {
-    let scenario = Scenario::dynamic(|request: &alhena::scripted::RecordedRequest| {
+    let scenario = Scenario::dynamic(|request: &alhena_scripted::RecordedRequest| {
         let results = request.results_since_prompt().count();
         match request.prompt() {
             Some("go") if results == 0 => {

@@ -11,8 +11,9 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::lab::Lab;
-use alhena::scripted::{RecordedRequest, Scenario, Turn};
-use alhena::{Outcome, Pool, PoolOptions, Request, Run};
+use alhena_agent::{Pool, PoolOptions, Request, Run};
+use alhena_model::Outcome;
+use alhena_scripted::{RecordedRequest, Scenario, Turn};
 use alhena_testbed::{Deadline, processes_with_env};
 
 const VERSION: &str = "0.61.0";

@@ -3,9 +3,9 @@
 use std::io::{Seek, Write};
 
 use crate::lab::{Lab, warnings};
-use alhena::agent::{Prompt, PromptBy};
-use alhena::scripted::{After, RecordedRequest, Scenario, Turn};
-use alhena::{Outcome, Request, Status};
+use alhena_agent::{Prompt, PromptBy, Request};
+use alhena_model::{Outcome, Status};
+use alhena_scripted::{After, RecordedRequest, Scenario, Turn};
 use alhena_testbed::versions;
 use serde_json::json;
 
@@ -132,7 +132,7 @@ fn real_cli_settings_that_keep_it_from_asking_are_named_by_key() {
     std::fs::write(&path, settings.to_string()).unwrap();
     let outcome = lab.run(lab.request("hello"));
     let failure = outcome.failure.as_ref().unwrap();
-    assert_eq!(failure.kind, alhena::FailureKind::Config, "{failure:?}");
+    assert_eq!(failure.kind, alhena_model::FailureKind::Config, "{failure:?}");
     assert!(
         failure.message.contains("general.maxAttempts (Expected number, received string)"),
         "{failure:?}"

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::fleet::{Flags, Fleet, LONG, through_chaos};
-use alhena::scripted::{RecordedRequest, Scenario, Server, Turn};
+use alhena_scripted::{RecordedRequest, Scenario, Server, Turn};
 use alhena_testbed::nats::{NatsServer, cluster};
 use alhena_testbed::{PrivateHome, RealCli, Trust};
 use serde_json::json;

@@ -8,9 +8,9 @@ mod warm;
 use std::time::Duration;
 
 use crate::lab::{Build, Lab};
-use alhena::agent::OnRateLimit;
-use alhena::scripted::{Scenario, Turn};
-use alhena::{Approval, Event, EventKind, Outcome, Request, Status, Trust};
+use alhena_agent::{Approval, OnRateLimit, Request, Trust};
+use alhena_model::{Event, EventKind, Outcome, Status};
+use alhena_scripted::{Scenario, Turn};
 use serde_json::json;
 
 /// The model of the requests, and the one that goes on.

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::lab::{Build, Lab};
-use alhena::model::Change;
-use alhena::scripted::{After, Scenario, Turn};
-use alhena::wire::release::{Feature, Version};
-use alhena::{Approval, EventKind, Failure, FailureKind, Outcome, Resume, Run, Status, Trust};
+use alhena_agent::{Approval, Resume, Run, Trust};
+use alhena_model::{Change, EventKind, Failure, FailureKind, Outcome, Status};
+use alhena_scripted::{After, Scenario, Turn};
 use alhena_testbed::versions;
+use alhena_wire::release::{Feature, Version};
 use serde_json::json;
 
 /// How long a test of twenty runs may take.
@@ -383,7 +383,7 @@ fn real_cli_a_system_prompt_reaches_the_model() {
             }
             let mut request = lab.request("hello");
             request.system_prompt =
-                Some(alhena::agent::SystemPrompt::Append("Always speak like a PIRATE-7731.".into()));
+                Some(alhena_agent::SystemPrompt::Append("Always speak like a PIRATE-7731.".into()));
             assert_eq!(lab.run(request).status, Status::Success);
             let requests = lab.server.requests("lab");
             assert!(requests.iter().any(|request| request.raw_body.contains("PIRATE-7731")));
@@ -471,7 +471,7 @@ fn a_newer_version_than_the_newest_known_is_used_with_a_warning() {
     for (name, value) in hostile.env() {
         env.set(name, value);
     }
-    let gemini = alhena::agent::Finder::new().env(env.clone()).path(hostile.path()).find().unwrap();
+    let gemini = alhena_agent::Finder::new().env(env.clone()).path(hostile.path()).find().unwrap();
     assert_eq!(gemini.version, "0.99.0".parse::<Version>().unwrap());
     let outcome =
         gemini.run_in(crate::lab::request("hi").dir(lab.workspace()), &env).unwrap().outcome_blocking();

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use crate::lab::{ALHENA, Build, Lab, warnings};
-use alhena::scripted::{Scenario, Turn};
-use alhena::{Approval, EventKind, FailureKind, Outcome, Request, Status};
+use alhena_agent::{Approval, Request};
+use alhena_model::{EventKind, FailureKind, Outcome, Status};
+use alhena_scripted::{Scenario, Turn};
 use alhena_testbed::run_bounded;
 use serde_json::{Map, Value, json};
 
@@ -259,7 +260,7 @@ fn real_cli_neither_a_proxy_nor_a_list_of_servers_is_in_the_way() {
 
 #[test]
 fn real_cli_a_loop_that_keeps_the_model_from_an_answer_is_told_as_the_reason() {
-    for transport in [alhena::agent::Transport::Headless, alhena::agent::Transport::Acp] {
+    for transport in [alhena_agent::Transport::Headless, alhena_agent::Transport::Acp] {
         let looping = Turn::new().call("glob", json!({"pattern": "same.txt"})).always();
         let lab = lab(&format!("loop {transport:?}"), [looping]);
         let outcome = lab.run(request(&lab).transport(transport));

@@ -2,7 +2,7 @@
 
 use crate::lab::Lab;
 use crate::serve_client::Served;
-use alhena::scripted::{After, Scenario, Turn};
+use alhena_scripted::{After, Scenario, Turn};
 use alhena_testbed::{Deadline, processes_with_env};
 use serde_json::{Value, json};
 

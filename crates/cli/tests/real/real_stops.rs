@@ -4,8 +4,9 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use crate::lab::{Build, Lab};
-use alhena::scripted::{After, Scenario, Turn};
-use alhena::{Approval, EventKind, FailureKind, Outcome, Status};
+use alhena_agent::Approval;
+use alhena_model::{EventKind, FailureKind, Outcome, Status};
+use alhena_scripted::{After, Scenario, Turn};
 use alhena_testbed::{Deadline, processes_with_env, versions};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::lab::{ALHENA, Lab};
-use alhena::scripted::{Scenario, Turn};
+use alhena_scripted::{Scenario, Turn};
 use alhena_testbed::{Finished, run_bounded, tools};
 use serde_json::json;
 

@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use alhena::agent::env::Environment;
+use alhena_agent::env::Environment;
 use alhena_testbed::Deadline;
 use alhena_testbed::processes::{kill_tree, signal};
 use rustix::process::Signal;

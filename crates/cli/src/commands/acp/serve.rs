@@ -6,13 +6,13 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, SyncSender};
 
-use alhena::Approval;
-use alhena::hosts::acp::Refusal;
-use alhena::hosts::acp::ask::{Ask, Client, SessionSetup};
-use alhena::hosts::acp::say::{self, MODE, MODEL};
-use alhena::hosts::acp::updates;
-use alhena::model::Timestamp;
-use alhena::wire::rpc::{self, Fault, Id, Message};
+use alhena_agent::Approval;
+use alhena_hosts::acp::Refusal;
+use alhena_hosts::acp::ask::{Ask, Client, SessionSetup};
+use alhena_hosts::acp::say::{self, MODE, MODEL};
+use alhena_hosts::acp::updates;
+use alhena_model::Timestamp;
+use alhena_wire::rpc::{self, Fault, Id, Message};
 use serde_json::{Value, json};
 
 use super::session::{From, Going, Session, Stage};

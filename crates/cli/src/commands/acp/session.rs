@@ -3,13 +3,12 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-use alhena::agent::{Canceller, Talk};
-use alhena::hosts::acp::ask::Client;
-use alhena::hosts::acp::say::{Choices, Listed, MODES};
-use alhena::hosts::acp::updates::Updates;
-use alhena::model::Timestamp;
-use alhena::wire::rpc::Id;
-use alhena::{Approval, Event, Permission};
+use alhena_agent::{Approval, Canceller, Permission, Talk};
+use alhena_hosts::acp::ask::Client;
+use alhena_hosts::acp::say::{Choices, Listed, MODES};
+use alhena_hosts::acp::updates::Updates;
+use alhena_model::{Event, Timestamp};
+use alhena_wire::rpc::Id;
 
 pub struct Session {
     /// The id that the editor knows; empty before it is told.

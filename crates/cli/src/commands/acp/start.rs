@@ -1,12 +1,12 @@
 //! From the options and what an editor asks for to a conversation.
 
-use alhena::agent::env::Environment;
-use alhena::agent::home::McpServer;
-use alhena::agent::{RunExtras, Talk, Whom};
-use alhena::hosts::acp::Refusal;
-use alhena::hosts::acp::ask::SessionSetup;
-use alhena::wire::rpc::Fault;
-use alhena::{Approval, Failure, Gemini, Request, Resume, RunError, Trust};
+use alhena_agent::env::Environment;
+use alhena_agent::home::McpServer;
+use alhena_agent::{Approval, Gemini, Request, Resume, RunError, RunExtras, Talk, Trust, Whom};
+use alhena_hosts::acp::Refusal;
+use alhena_hosts::acp::ask::SessionSetup;
+use alhena_model::Failure;
+use alhena_wire::rpc::Fault;
 use serde_json::{Map, Value};
 
 use super::Args;

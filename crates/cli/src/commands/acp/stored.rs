@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use alhena::agent::env::Environment;
-use alhena::hosts::acp::Refusal;
-use alhena::hosts::acp::say::Listed;
-use alhena::model::{Event, Include, Timestamp};
-use alhena::session::{FindError, Scope, Session, Store, Transcript, Which};
-use alhena::wire::rpc::Fault;
+use alhena_agent::env::Environment;
+use alhena_hosts::acp::Refusal;
+use alhena_hosts::acp::say::Listed;
+use alhena_model::{Event, Include, Timestamp};
+use alhena_session::{FindError, Scope, Session, Store, Transcript, Which};
+use alhena_wire::rpc::Fault;
 
 use crate::commands::sessions::store_of;
 

@@ -1,10 +1,11 @@
 //! What happens in the sessions, as the editor is told it.
 
-use alhena::hosts::acp::Refusal;
-use alhena::hosts::acp::permission::{self, Verdict};
-use alhena::hosts::acp::updates::When;
-use alhena::wire::rpc::{self, Id};
-use alhena::{EventKind, Outcome, Permission, TurnItem};
+use alhena_agent::{Permission, TurnItem};
+use alhena_hosts::acp::Refusal;
+use alhena_hosts::acp::permission::{self, Verdict};
+use alhena_hosts::acp::updates::When;
+use alhena_model::{EventKind, Outcome};
+use alhena_wire::rpc::{self, Id};
 use serde_json::{Value, json};
 
 use super::serve::{Break, Serving, answer, tell, write};
@@ -117,8 +118,8 @@ impl Serving {
 }
 
 /// Why an agent has no session, of which nothing is said.
-fn never(session: &Session) -> Option<alhena::Failure> {
+fn never(session: &Session) -> Option<alhena_model::Failure> {
     let message = "the agent ended before it had a session";
-    let failed = || alhena::Failure::new(alhena::FailureKind::Crashed, message);
+    let failed = || alhena_model::Failure::new(alhena_model::FailureKind::Crashed, message);
     session.talk.opened().is_none().then(failed)
 }

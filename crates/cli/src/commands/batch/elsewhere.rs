@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use alhena::batch::meaning::Meaning;
-use alhena::batch::queue::{Batch, Label, Layout, Name, Progress, Queue, QueueError};
-use alhena::batch::remote::submitter::{self, MissingResult, Submitter, SubmitterEvent, SubmitterOptions};
-use alhena::batch::schedule;
+use alhena_batch::meaning::Meaning;
+use alhena_batch::queue::{Batch, Label, Layout, Name, Progress, Queue, QueueError};
+use alhena_batch::remote::submitter::{self, MissingResult, Submitter, SubmitterEvent, SubmitterOptions};
+use alhena_batch::schedule;
 use alhena_sys::platform;
 use serde_json::json;
 

@@ -5,9 +5,9 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use alhena::batch::meaning::{Fault, Meaning, Options};
-use alhena::batch::schedule::Control;
-use alhena::batch::supply::{Complaint, Format, Setting, Supply, Template, Unusable, value_of_text};
+use alhena_batch::meaning::{Fault, Meaning, Options};
+use alhena_batch::schedule::Control;
+use alhena_batch::supply::{Complaint, Format, Setting, Supply, Template, Unusable, value_of_text};
 use alhena_sys::files;
 
 use super::{Work, Written};

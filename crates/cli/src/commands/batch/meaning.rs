@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use alhena::agent::env::Environment;
-use alhena::agent::facts::{self, TrustState};
-use alhena::batch::job::FIELDS;
-use alhena::batch::meaning::{Agent, Ask, Checked, Fault, Meaning, Options};
-use alhena::model::{RunOptions, Setting};
-use alhena::{Approval, Gemini, Hint, Request, RunError, Trust};
+use alhena_agent::env::Environment;
+use alhena_agent::facts::{self, TrustState};
+use alhena_agent::{Approval, Gemini, Request, RunError, Trust};
+use alhena_batch::job::FIELDS;
+use alhena_batch::meaning::{Agent, Ask, Checked, Fault, Meaning, Options};
+use alhena_model::{Hint, RunOptions, Setting};
 use parking_lot::Mutex;
 use serde_json::Value;
 
@@ -178,7 +178,7 @@ impl Meaning for OptionsOfRun {
             trust_as_original(&mut request, &environment);
             request.dir = Some(place.to_owned());
         }
-        let after = move |outcome: &alhena::Outcome| {
+        let after = move |outcome: &alhena_model::Outcome| {
             drop(offline);
             cassette.map(|cassette| cassette.take_out(Some(outcome))).unwrap_or_default()
         };

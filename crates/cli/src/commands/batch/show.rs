@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use alhena::batch::progress::{Board, News, Observer, Phase, Progress, Running};
-use alhena::batch::result::Spent;
-use alhena::batch::schedule::Ended;
-use alhena::batch::summary::Summary;
+use alhena_batch::progress::{Board, News, Observer, Phase, Progress, Running};
+use alhena_batch::result::Spent;
+use alhena_batch::schedule::Ended;
+use alhena_batch::summary::Summary;
 
 use crate::output::{Stream, progress, progress_over, say};
 use crate::style::{Colours, Paint, age, columns, dollars, duration, fitting, number, one_line, short};
@@ -42,7 +42,7 @@ impl Show {
         match news {
             // A line that was no job was told as refused.
             News::Done { attempt: 0, .. } => return false,
-            News::Done { id, status, message, .. } if *status != alhena::Status::Success => {
+            News::Done { id, status, message, .. } if *status != alhena_model::Status::Success => {
                 let (id, message) = (one_line(id, 60), one_line(message, 200));
                 say(format_args!("{} {id}: {message}", self.colours.paint(Paint::Red, "failed")));
             }

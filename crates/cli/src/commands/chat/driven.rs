@@ -8,11 +8,11 @@ use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::Duration;
 
-use alhena::agent::{Canceller, Talk};
-use alhena::hosts::claude::control::{Ask, Incoming, User};
-use alhena::hosts::claude::lines;
-use alhena::hosts::claude::permission::{Update, Verdict};
-use alhena::{Approval, Outcome, Permission, RunError, TurnItem};
+use alhena_agent::{Approval, Canceller, Permission, RunError, Talk, TurnItem};
+use alhena_hosts::claude::control::{Ask, Incoming, User};
+use alhena_hosts::claude::lines;
+use alhena_hosts::claude::permission::{Update, Verdict};
+use alhena_model::Outcome;
 use serde_json::{Value, json};
 
 use super::interrupt::INTERRUPTED;

@@ -1,7 +1,7 @@
 //! What is typed at the prompt: something for the model, or a command that begins with a slash.
 
-use alhena::model::options::BadValue;
-use alhena::{Approval, Resume};
+use alhena_agent::{Approval, Resume};
+use alhena_model::options::BadValue;
 
 /// One line of input.
 #[derive(Debug, PartialEq)]

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use alhena::agent::Canceller;
+use alhena_agent::Canceller;
 use alhena_sys::handles;
 use alhena_sys::processes::Signal;
 use alhena_sys::signals::{Arrivals, ENDING};

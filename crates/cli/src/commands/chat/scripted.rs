@@ -2,8 +2,7 @@
 
 use std::io::{self, BufRead};
 
-use alhena::TurnItem;
-use alhena::agent::Talk;
+use alhena_agent::{Talk, TurnItem};
 
 use super::input::Input;
 use super::interrupt::{INTERRUPTED, Interrupts};

@@ -3,12 +3,12 @@
 use std::io;
 use std::sync::Arc;
 
-use alhena::agent::dirs::Dirs;
-use alhena::agent::env::Environment;
-use alhena::agent::{Action, Talk};
-use alhena::model::judge::finish;
-use alhena::model::options::Choice;
-use alhena::{EventKind, Hint, Permission, RunError, Status, TurnItem};
+use alhena_agent::dirs::Dirs;
+use alhena_agent::env::Environment;
+use alhena_agent::{Action, Permission, RunError, Talk, TurnItem};
+use alhena_model::judge::finish;
+use alhena_model::options::Choice;
+use alhena_model::{EventKind, Hint, Status};
 
 use super::asked::{self, What};
 use super::editor::{self, Keyboard, Line};

@@ -8,7 +8,7 @@ use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
-use alhena::model::{Change, FileRecord};
+use alhena_model::{Change, FileRecord};
 use alhena_sys::files;
 
 /// What a turn changed, and how the files were when it was over.

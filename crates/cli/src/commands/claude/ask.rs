@@ -1,12 +1,12 @@
 //! Whether a tool may be used: by hooks, by rules, by the mode, and then by the program.
 
-use alhena::Permission;
-use alhena::agent::rules::{self, Decision};
-use alhena::hosts::claude::Mode;
-use alhena::hosts::claude::hooks::{self, HookAnswer, HookEvent};
-use alhena::hosts::claude::lines::{self, Interruption};
-use alhena::hosts::claude::permission::{Question, Update, Verdict};
-use alhena::model::tool::Class;
+use alhena_agent::Permission;
+use alhena_agent::rules::{self, Decision};
+use alhena_hosts::claude::Mode;
+use alhena_hosts::claude::hooks::{self, HookAnswer, HookEvent};
+use alhena_hosts::claude::lines::{self, Interruption};
+use alhena_hosts::claude::permission::{Question, Update, Verdict};
+use alhena_model::tool::Class;
 use serde_json::{Value, json};
 
 use super::pending::{Purpose, Waiting};

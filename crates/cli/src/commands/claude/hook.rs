@@ -1,7 +1,7 @@
 //! Hooks of the program: called, and heeded.
 
-use alhena::hosts::claude::hooks::{HookAnswer, HookEvent};
-use alhena::hosts::claude::lines::{self, Interruption};
+use alhena_hosts::claude::hooks::{HookAnswer, HookEvent};
+use alhena_hosts::claude::lines::{self, Interruption};
 use serde_json::{Value, json};
 
 use super::pending::Purpose;

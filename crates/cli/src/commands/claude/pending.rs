@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use alhena::Permission;
-use alhena::hosts::claude::hooks::{HookAnswer, HookEvent};
-use alhena::hosts::claude::permission::Question;
+use alhena_agent::Permission;
+use alhena_hosts::claude::hooks::{HookAnswer, HookEvent};
+use alhena_hosts::claude::permission::Question;
 
 /// A tool that waits for a decision.
 pub struct Waiting {

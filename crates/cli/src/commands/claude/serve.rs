@@ -7,16 +7,15 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
-use alhena::agent::env::Environment;
-use alhena::agent::rules::Rules;
-use alhena::agent::{Canceller, prices};
-use alhena::hosts::claude::control::{Ask, Incoming, Initialize, User};
-use alhena::hosts::claude::hooks::{HookEvent, Hooks};
-use alhena::hosts::claude::lines::{self, Head, Interruption, Lines};
-use alhena::hosts::claude::options::Options;
-use alhena::hosts::claude::{self, Mode};
-use alhena::model::Timestamp;
-use alhena::{Conversation, Event, EventKind, Failure, FailureKind, Hint, Outcome, TurnItem};
+use alhena_agent::env::Environment;
+use alhena_agent::rules::Rules;
+use alhena_agent::{Canceller, Conversation, TurnItem, prices};
+use alhena_hosts::claude::control::{Ask, Incoming, Initialize, User};
+use alhena_hosts::claude::hooks::{HookEvent, Hooks};
+use alhena_hosts::claude::lines::{self, Head, Interruption, Lines};
+use alhena_hosts::claude::options::Options;
+use alhena_hosts::claude::{self, Mode};
+use alhena_model::{Event, EventKind, Failure, FailureKind, Hint, Outcome, Timestamp};
 use serde_json::{Value, json};
 
 use super::pending::Pending;
@@ -99,7 +98,7 @@ pub fn serve(options: Options) -> ExitCode {
         }
     };
     // What a run leaves whose keeper and guard are killed together comes to us.
-    let _by_mark_only = alhena::agent::supervise::adoption::every_child_is_a_runs();
+    let _by_mark_only = alhena_agent::supervise::adoption::every_child_is_a_runs();
     let (sender, happenings) = happening::listen();
     let cwd = std::env::current_dir().map(|dir| dir.to_string_lossy().into_owned()).unwrap_or_default();
     let head = Head {

@@ -3,17 +3,16 @@
 use std::num::NonZeroU32;
 use std::path::Path;
 
-use alhena::agent::home::McpServer;
-use alhena::agent::rules::{Decision, Rules};
-use alhena::agent::{Finder, RunExtras};
-use alhena::answer::Schema;
-use alhena::hosts::claude::control::Initialize;
-use alhena::hosts::claude::options::{Options, gemini_names};
-use alhena::hosts::claude::{self, Mode};
-use alhena::hosts::dialect;
-use alhena::model::RunOptions;
-use alhena::model::options::{PromptMode, TimeLimit};
-use alhena::{Approval, Conversation, Hint, Resume, Trust};
+use alhena_agent::home::McpServer;
+use alhena_agent::rules::{Decision, Rules};
+use alhena_agent::{Approval, Conversation, Finder, Resume, RunExtras, Trust};
+use alhena_hosts::claude::control::Initialize;
+use alhena_hosts::claude::options::{Options, gemini_names};
+use alhena_hosts::claude::{self, Mode};
+use alhena_hosts::dialect;
+use alhena_model::answer::Schema;
+use alhena_model::options::{PromptMode, TimeLimit};
+use alhena_model::{Hint, RunOptions};
 use serde_json::{Map, Value};
 
 /// A conversation, and what the program should know of it.

@@ -4,7 +4,7 @@ use std::io::{self, Read};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use alhena::agent::env::Environment;
+use alhena_agent::env::Environment;
 use alhena_sys::processes::{self, Process, Signal};
 use alhena_sys::{handles, poll};
 use serde_json::{Value, json};

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
-use alhena::scripted::Observed;
+use alhena_scripted::Observed;
 use alhena_sys::files;
 use parking_lot::Mutex;
 

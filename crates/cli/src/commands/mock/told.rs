@@ -3,9 +3,9 @@
 use std::io;
 use std::path::Path;
 
-use alhena::agent::env::{self, Environment};
-use alhena::wire::display::is_unsafe;
+use alhena_agent::env::{self, Environment};
 use alhena_sys::processes::Process;
+use alhena_wire::display::is_unsafe;
 use serde::{Deserialize, Serialize};
 
 use super::Args;

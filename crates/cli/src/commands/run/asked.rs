@@ -2,9 +2,8 @@
 
 use std::path::PathBuf;
 
-use alhena::agent::{AcpAgent, Prompt, RunExtras, Transport};
-use alhena::model::RunOptions;
-use alhena::{Request, RunError};
+use alhena_agent::{AcpAgent, Prompt, Request, RunError, RunExtras, Transport};
+use alhena_model::RunOptions;
 
 use crate::config::Config;
 

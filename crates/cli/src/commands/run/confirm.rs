@@ -9,11 +9,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use alhena::agent::hooks::{Asked, Hooks, Moment, Verdict};
-use alhena::agent::rules::{BadRule, Decision, Question, Rules, Subject};
-use alhena::model::hook::{UNCONFIRMED, UNDECIDED};
-use alhena::model::tool::{self, Class};
-use alhena::{Hint, Request, RunError};
+use alhena_agent::hooks::{Asked, Hooks, Moment, Verdict};
+use alhena_agent::rules::{BadRule, Decision, Question, Rules, Subject};
+use alhena_agent::{Request, RunError};
+use alhena_model::Hint;
+use alhena_model::hook::{UNCONFIRMED, UNDECIDED};
+use alhena_model::tool::{self, Class};
 use alhena_sys::{handles, terminals};
 use parking_lot::Mutex;
 use serde_json::Value;

@@ -3,9 +3,8 @@
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
-use alhena::RunError;
-use alhena::agent::{Prompt, PromptBy, Resume};
-use alhena::hosts::dialect::with_stdin;
+use alhena_agent::{Prompt, PromptBy, Resume, RunError};
+use alhena_hosts::dialect::with_stdin;
 
 use super::asked::Asked;
 use super::cancelled;

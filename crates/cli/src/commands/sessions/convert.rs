@@ -2,11 +2,11 @@
 
 use std::io;
 
-use alhena::model::conversation::entry;
-use alhena::model::message::in_claude_order;
-use alhena::model::{Conversation, Include};
-use alhena::wire::Raw;
-use alhena::wire::session::{MessageRecord, Session};
+use alhena_model::conversation::entry;
+use alhena_model::message::in_claude_order;
+use alhena_model::{Conversation, Include};
+use alhena_wire::Raw;
+use alhena_wire::session::{MessageRecord, Session};
 
 use super::show::{print_events, print_unified, text};
 use crate::commands::parse::Trouble;

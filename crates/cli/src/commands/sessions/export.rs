@@ -5,9 +5,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use alhena::session::Session;
-use alhena::session::export;
-use alhena::session::read::{Files, What};
+use alhena_session::read::{Files, What};
+use alhena_session::{Session, export};
 use alhena_sys::files;
 use clap::ValueEnum;
 

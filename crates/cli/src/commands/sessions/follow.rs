@@ -6,15 +6,14 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use alhena::agent::dirs::Dirs;
-use alhena::agent::env::Environment;
-use alhena::model::conversation::events;
-use alhena::model::message::{Block, Content};
-use alhena::model::{Conversation, Entry, Include, Message};
-use alhena::session::export::Page;
-use alhena::session::follow::{Follow, News};
-use alhena::session::{FindError, Scope, Session, Store, Which};
-use alhena::{Event, EventKind};
+use alhena_agent::dirs::Dirs;
+use alhena_agent::env::Environment;
+use alhena_model::conversation::events;
+use alhena_model::message::{Block, Content};
+use alhena_model::{Conversation, Entry, Event, EventKind, Include, Message};
+use alhena_session::export::Page;
+use alhena_session::follow::{Follow, News};
+use alhena_session::{FindError, Scope, Session, Store, Which};
 
 use super::pretty::{Detail, Pretty};
 use super::{Where, find, store};
@@ -83,7 +82,7 @@ impl Places {
     /// The session in the home of a run that is going on. A run that has just ended may take its home away meanwhile.
     fn unpublished(&self, scope: &Scope, which: &Which) -> Option<Session> {
         let (homes, user_home) = self.homes.as_ref()?;
-        let overlays = alhena::agent::home::unpublished(homes, user_home).unwrap_or_default();
+        let overlays = alhena_agent::home::unpublished(homes, user_home).unwrap_or_default();
         let found = overlays.into_iter().filter_map(|gemini| Store::at(gemini).find(scope, which).ok());
         found.max_by_key(Session::updated)
     }

@@ -3,9 +3,9 @@
 use std::fmt::Write;
 use std::process::ExitCode;
 
-use alhena::model::Timestamp;
-use alhena::session::listing::Entry;
-use alhena::session::{Session, SessionState};
+use alhena_model::Timestamp;
+use alhena_session::listing::Entry;
+use alhena_session::{Session, SessionState};
 
 use super::{Where, store};
 use crate::command_error::{CommandError, Done};

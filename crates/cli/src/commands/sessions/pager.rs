@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::{Child, Command, Stdio};
 
-use alhena::agent::env::Environment;
-use alhena::agent::programs::on_path;
+use alhena_agent::env::Environment;
+use alhena_agent::programs::on_path;
 
 use crate::output::{self, Guard, Stream};
 

@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-use alhena::model::message::{Block, Content, Role, ToolResult};
-use alhena::model::{Message, Timestamp};
-use alhena::session::export::{Page, about};
-use alhena::wire::session::shell_output;
+use alhena_model::message::{Block, Content, Role, ToolResult};
+use alhena_model::{Message, Timestamp};
+use alhena_session::export::{Page, about};
+use alhena_wire::session::shell_output;
 use serde_json::Value;
 
 use crate::style::{Colours, Harmless, Paint, number, one_line};

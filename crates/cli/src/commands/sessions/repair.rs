@@ -2,9 +2,9 @@
 
 use std::process::ExitCode;
 
-use alhena::agent::dirs::Dirs;
-use alhena::agent::env::Environment;
-use alhena::session::repair::{Caution, Plan, Step, apply, plan};
+use alhena_agent::dirs::Dirs;
+use alhena_agent::env::Environment;
+use alhena_session::repair::{Caution, Plan, Step, apply, plan};
 use serde::Serialize;
 
 use super::{Where, find, store};
@@ -41,7 +41,7 @@ pub struct Args {
 #[derive(Serialize)]
 struct Report {
     session: String,
-    state: alhena::session::SessionState,
+    state: alhena_session::SessionState,
     steps: Vec<JsonStep>,
     done: bool,
     #[serde(skip_serializing_if = "Option::is_none")]

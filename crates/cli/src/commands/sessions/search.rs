@@ -3,10 +3,10 @@
 use std::fmt::Write;
 use std::process::ExitCode;
 
-use alhena::model::Timestamp;
-use alhena::session::Scope;
-use alhena::session::listing::Found;
-use alhena::session::search::{Hit, MatchedIn, Query, SearchResults, Snippet};
+use alhena_model::Timestamp;
+use alhena_session::Scope;
+use alhena_session::listing::Found;
+use alhena_session::search::{Hit, MatchedIn, Query, SearchResults, Snippet};
 
 use super::list::age;
 use super::{folder, store};

@@ -2,10 +2,10 @@
 
 use std::io;
 
-use alhena::model::message::{Block, Content, in_claude_order};
-use alhena::model::{Conversation, Message};
-use alhena::session::export::{self, Page};
-use alhena::session::read::{Files, What};
+use alhena_model::message::{Block, Content, in_claude_order};
+use alhena_model::{Conversation, Message};
+use alhena_session::export::{self, Page};
+use alhena_session::read::{Files, What};
 use clap::ValueEnum;
 
 use super::pager::Output;
@@ -100,7 +100,7 @@ pub fn print_events(conversation: &Conversation<'_>) -> io::Result<()> {
 /// As agent-cli-sdk's types have them.
 pub fn print_unified(messages: &[Message<'_>]) -> io::Result<()> {
     let unified: Vec<serde_json::Value> =
-        messages.iter().map(alhena::hosts::agent_cli_sdk::unified).collect::<Result<_, _>>()?;
+        messages.iter().map(alhena_hosts::agent_cli_sdk::unified).collect::<Result<_, _>>()?;
     write_json(|to| {
         serde_json::to_writer_pretty(&mut *to, &unified)?;
         to.write_all(b"\n")
@@ -149,7 +149,7 @@ pub fn text(said: &[Message<'_>]) -> String {
         };
         let said = said.concat();
         if !said.trim().is_empty() {
-            let who = if message.role == alhena::model::message::Role::User { "> " } else { "" };
+            let who = if message.role == alhena_model::message::Role::User { "> " } else { "" };
             text.push_str(who);
             text.push_str(Harmless::default().clean(said.trim_end()).as_str());
             text.push_str("\n\n");

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use alhena::agent::dirs::Dirs;
-use alhena::agent::env::Environment;
-use alhena::session::Scope;
-use alhena::session::usage::{self, Row, UsageTable, day};
+use alhena_agent::dirs::Dirs;
+use alhena_agent::env::Environment;
+use alhena_session::Scope;
+use alhena_session::usage::{self, Row, UsageTable, day};
 use clap::ValueEnum;
 
 use super::list::short;
@@ -144,8 +144,8 @@ fn bar(eighths: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use alhena::model::{Prices, Tokens};
-    use alhena::session::survey::Spent;
+    use alhena_model::{Prices, Tokens};
+    use alhena_session::survey::Spent;
 
     fn spent(model: &str, large: bool, prompt: u64, output: u64) -> Spent {
         let tokens = Tokens { prompt, output, total: prompt + output, ..Tokens::default() };

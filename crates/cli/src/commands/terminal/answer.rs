@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use alhena::terminal::{Reply, TerminalError, Terminals};
+use alhena_terminal::{Reply, TerminalError, Terminals};
 
 /// Answer a dialog of an agent: an approval, a question.
 ///

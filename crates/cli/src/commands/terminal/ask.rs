@@ -3,11 +3,11 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use alhena::terminal::{Asked, At, Force, Sent, Terminal, TerminalError, Terminals};
+use alhena_terminal::{Asked, At, Force, Sent, Terminal, TerminalError, Terminals};
 
 use super::message::{self, Message};
 use crate::output::{print, print_json, say};
-use alhena::model::options::time;
+use alhena_model::options::time;
 
 /// Send a message to an agent, wait for the end of its turn, and print its answer.
 ///

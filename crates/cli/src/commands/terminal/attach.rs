@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use alhena::terminal::{TerminalError, Terminals};
+use alhena_terminal::{TerminalError, Terminals};
 
 use super::needs_terminal;
 use crate::signals::Interrupts;

@@ -3,10 +3,10 @@
 use std::io::{self, Read};
 use std::path::PathBuf;
 
-use alhena::agent::env::Environment;
-use alhena::model::Timestamp;
-use alhena::terminal::Hosted;
-use alhena::terminal::screen::Capture;
+use alhena_agent::env::Environment;
+use alhena_model::Timestamp;
+use alhena_terminal::Hosted;
+use alhena_terminal::screen::Capture;
 
 use crate::command_error::{CommandError, Done};
 use crate::output::{print, print_json};

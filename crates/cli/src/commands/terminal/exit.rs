@@ -3,10 +3,10 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use alhena::terminal::{Exit, TerminalError, Terminals};
+use alhena_terminal::{Exit, TerminalError, Terminals};
 
 use crate::output::{print, print_json};
-use alhena::model::options::time;
+use alhena_model::options::time;
 
 /// Ask an agent to leave, end what does not, and put the terminal away.
 #[derive(Debug, clap::Args)]

@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use alhena::agent::env::Environment;
-use alhena::terminal::{TerminalError, here};
+use alhena_agent::env::Environment;
+use alhena_terminal::{TerminalError, here};
 
 use super::launch;
 use crate::output::say;

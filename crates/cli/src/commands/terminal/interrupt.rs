@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use alhena::terminal::{TerminalError, Terminals};
+use alhena_terminal::{TerminalError, Terminals};
 
-use alhena::model::options::time;
+use alhena_model::options::time;
 
 /// Interrupt what an agent does, and wait until it takes a prompt again.
 #[derive(Debug, clap::Args)]

@@ -5,15 +5,16 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use alhena::agent::env::Environment;
-use alhena::model::options::{Resume, RunOptions, time};
-use alhena::terminal::mcp::McpScope;
-use alhena::terminal::profile::{Places, Profile, ProfileBy};
-use alhena::terminal::screen::Status;
-use alhena::terminal::{
+use alhena_agent::env::Environment;
+use alhena_agent::{Prompt, Request, RunExtras};
+use alhena_model::Hint;
+use alhena_model::options::{Resume, RunOptions, time};
+use alhena_terminal::mcp::McpScope;
+use alhena_terminal::profile::{Places, Profile, ProfileBy};
+use alhena_terminal::screen::Status;
+use alhena_terminal::{
     Launch, Layout, TerminalError, TerminalErrorKind, Terminals, Unready, usual_tmux_conf,
 };
-use alhena::{Hint, Prompt, Request, RunExtras};
 use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser, TypedValueParser};
 
 use super::Described;
@@ -129,7 +130,7 @@ pub fn launch(args: Args) -> Result<Launch, TerminalError> {
         None => gemini,
         Some(version) => {
             let fetched = install::fetched(Some(version), &Environment::of_process(), false);
-            let missing = |error: alhena::RunError| {
+            let missing = |error: alhena_agent::RunError| {
                 TerminalError::new(TerminalErrorKind::NotInstalled, error.to_string())
                     .with_hint(error.hint().unwrap_or_default())
             };

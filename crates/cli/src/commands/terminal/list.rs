@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use alhena::terminal::{Described, Listed, Terminal, TerminalError, Terminals, status_name};
+use alhena_terminal::{Described, Listed, Terminal, TerminalError, Terminals, status_name};
 
 use super::farewell;
 use crate::output::{print, print_json};

@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use alhena::model::Timestamp;
-use alhena::terminal::screen::Status;
-use alhena::terminal::{How, LogEntry, Terminal, TerminalError, Terminals};
+use alhena_model::Timestamp;
+use alhena_terminal::screen::Status;
+use alhena_terminal::{How, LogEntry, Terminal, TerminalError, Terminals};
 
 use crate::output::{Stream, is_gone, print, print_json, write, write_json, written};
 use crate::style::{Colours, Paint, duration, number, one_line};

@@ -3,7 +3,7 @@
 use std::io::{self, Read};
 use std::path::PathBuf;
 
-use alhena::terminal::{Sent, TerminalError, TerminalErrorKind};
+use alhena_terminal::{Sent, TerminalError, TerminalErrorKind};
 
 use crate::output::say;
 

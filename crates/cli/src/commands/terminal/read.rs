@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use alhena::terminal::{TerminalError, Terminals};
+use alhena_terminal::{TerminalError, Terminals};
 use serde_json::json;
 
 use crate::output::{print, print_json, say};

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use alhena::terminal::{At, Force, TerminalError, Terminals};
+use alhena_terminal::{At, Force, TerminalError, Terminals};
 
 use super::message::{self, Message};
 use crate::output::print_json;

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use alhena::terminal::{Options, TerminalError, TerminalErrorKind};
+use alhena_terminal::{Options, TerminalError, TerminalErrorKind};
 use serde_json::{Map, Value, json};
 
 use self::server::{Done, Tools};
@@ -29,7 +29,7 @@ const GRACE: Duration = Duration::from_secs(30);
 pub struct Args {
     /// What workers may do without asking; as their supervisor by default.
     #[arg(long, value_name = "MODE")]
-    approval: Option<alhena::Approval>,
+    approval: Option<alhena_agent::Approval>,
     /// Let workers run in a folder that is not trusted.
     #[arg(long)]
     trust: bool,

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use alhena::terminal::{TerminalError, Terminals};
+use alhena_terminal::{TerminalError, Terminals};
 
 /// Tell what an agent does: starting, idle, processing, completed, waiting, error, exited.
 #[derive(Debug, clap::Args)]

@@ -10,9 +10,9 @@ use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use alhena::model::Timestamp;
-use alhena::terminal::screen::Status;
-use alhena::terminal::{TerminalError, TerminalErrorKind, Terminals};
+use alhena_model::Timestamp;
+use alhena_terminal::screen::Status;
+use alhena_terminal::{TerminalError, TerminalErrorKind, Terminals};
 use ratatui::crossterm::event::{self, Event};
 use ratatui::widgets::TableState;
 
@@ -222,7 +222,7 @@ impl Top {
         &self,
         id: String,
         done: String,
-        what: impl FnOnce(&alhena::terminal::Terminal) -> Result<(), TerminalError> + Send + 'static,
+        what: impl FnOnce(&alhena_terminal::Terminal) -> Result<(), TerminalError> + Send + 'static,
     ) {
         let (terminals, sender) = (self.terminals.clone(), self.done.0.clone());
         std::thread::spawn(move || {

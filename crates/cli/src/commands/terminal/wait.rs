@@ -3,12 +3,12 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use alhena::terminal::screen::{Reading, Status};
-use alhena::terminal::{Terminal, TerminalError, TerminalErrorKind, Terminals, Until, WAITING};
+use alhena_terminal::screen::{Reading, Status};
+use alhena_terminal::{Terminal, TerminalError, TerminalErrorKind, Terminals, Until, WAITING};
 
 use super::Described;
 use crate::output::{print, print_json, say};
-use alhena::model::options::time;
+use alhena_model::options::time;
 
 /// Wait until an agent does something.
 ///

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use alhena::batch::remote::worker::{GivenJob, Left, WorkerEvent};
+use alhena_batch::remote::worker::{GivenJob, Left, WorkerEvent};
 use serde_json::{Value, json};
 
 use crate::output::{say, write_json};

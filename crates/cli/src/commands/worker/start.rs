@@ -4,15 +4,16 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use alhena::agent::dirs::Dirs;
-use alhena::agent::env::Environment;
-use alhena::batch::local::{Local, Way};
-use alhena::batch::meaning::Meaning;
-use alhena::batch::perform::Stop;
-use alhena::batch::queue::{Label, Layout};
-use alhena::batch::remote::folder::Folders;
-use alhena::batch::remote::worker::{Worker, WorkerEnd, WorkerOptions};
-use alhena::{FailureKind, PoolOptions, Request};
+use alhena_agent::dirs::Dirs;
+use alhena_agent::env::Environment;
+use alhena_agent::{PoolOptions, Request};
+use alhena_batch::local::{Local, Way};
+use alhena_batch::meaning::Meaning;
+use alhena_batch::perform::Stop;
+use alhena_batch::queue::{Label, Layout};
+use alhena_batch::remote::folder::Folders;
+use alhena_batch::remote::worker::{Worker, WorkerEnd, WorkerOptions};
+use alhena_model::FailureKind;
 
 use super::Args;
 use super::print::EventPrinter;
@@ -43,7 +44,7 @@ pub fn start(args: Args) -> Done {
         CommandError::failed(format!("no place for folders: {error}"), "Make room for it.")
     })?;
     // What a run leaves whose keeper and guard are killed together comes to us.
-    let _by_mark_only = alhena::agent::supervise::adoption::every_child_is_a_runs();
+    let _by_mark_only = alhena_agent::supervise::adoption::every_child_is_a_runs();
     let meaning: Arc<dyn Meaning> = Arc::new(OptionsOfWorker::new(meaning));
     let local = Local::new(meaning, Way::from(args.transport), jobs)?;
     let name = args.name.clone().unwrap_or_else(own_name);

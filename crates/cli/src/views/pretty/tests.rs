@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use alhena::model::{Timestamp, Usage};
+use alhena_model::{Timestamp, Usage};
 use parking_lot::Mutex;
 use serde_json::json;
 
@@ -95,7 +95,7 @@ fn a_thought_stands_before_what_it_led_to() {
     happens(&mut view, text("Two "));
     happens(&mut view, text("files."));
     happens(&mut view, thought("to count"));
-    happens(&mut view, EventKind::Usage(alhena::model::CallUsage { call: None, usage: Usage::default() }));
+    happens(&mut view, EventKind::Usage(alhena_model::CallUsage { call: None, usage: Usage::default() }));
     assert_eq!(screen.shows(), "∴ Plan: to list\nI list. \n✓ list .\n∴ Plan: to count\nTwo files.");
 }
 

@@ -42,7 +42,7 @@ fn views_are_listed() {
 #[test]
 fn every_variable_of_the_environment_is_explained() {
     let seen = Desk::new().alhena(&["help", "environment"]);
-    for variable in alhena::agent::env::TABLE {
+    for variable in alhena_agent::env::TABLE {
         assert!(
             seen.stdout.contains(&format!("\n  {}\n      {}", variable.name, variable.meaning)),
             "{}",
@@ -143,7 +143,7 @@ fn every_variable_of_alhenas_own_that_the_program_reads_is_in_the_table() {
                     names.filter(|name| name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_'));
                 unknown.extend(
                     names.map(|name| format!("ALHENA_{name}")).filter(|name| {
-                        !alhena::agent::env::TABLE.iter().any(|variable| variable.name == name)
+                        !alhena_agent::env::TABLE.iter().any(|variable| variable.name == name)
                     }),
                 );
             }

@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
-use alhena::wire::display::is_unsafe_in_text;
 use alhena_testbed::Deadline;
 use alhena_testbed::processes::kill_tree;
+use alhena_wire::display::is_unsafe_in_text;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! What is seen of a batch: without a terminal, by whoever asks this machine, and as a page.
 
-use alhena::batch::registry::{Registry, State};
+use alhena_batch::registry::{Registry, State};
 use alhena_testbed::{Step, run_bounded};
 use serde_json::json;
 

@@ -73,10 +73,10 @@ fn a_batch_that_is_cancelled_before_its_submitter_notices_the_loss_of_storage_st
     fleet.write("jobs.jsonl", &jobs(3));
     let mut submitted = fleet.submit(&["--name", "mine"]);
     submitted.says("3 in the queue");
-    let address = alhena::batch::queue::Address::of(Some(&fleet.urls()), |_| None).unwrap();
+    let address = alhena_batch::queue::Address::of(Some(&fleet.urls()), |_| None).unwrap();
     fleet.servers[0].lose_storage().unwrap();
     let queue =
-        alhena::batch::queue::Queue::connect(&address, alhena::batch::queue::Layout::default()).unwrap();
+        alhena_batch::queue::Queue::connect(&address, alhena_batch::queue::Layout::default()).unwrap();
     queue.cancel(&"mine".parse().unwrap()).unwrap();
     submitted.says("batch mine was cancelled");
     assert_eq!(submitted.finish(LONG).code(), Some(130));
@@ -338,14 +338,14 @@ fn whoever_waits_for_nobody_is_told_and_also_when_the_server_goes_and_comes() {
     assert_eq!((ended.code(), fleet.results().len()), (Some(0), 2), "{ended:?}");
     assert_eq!(ended.stderr.matches("no worker takes").count(), 1, "{ended:?}");
     // For those with whom somebody is there nothing is said.
-    let queue = alhena::batch::queue::Queue::connect(
-        &alhena::batch::queue::Address::of(Some(&urls), |_| None).unwrap(),
-        alhena::batch::queue::Layout::default(),
+    let queue = alhena_batch::queue::Queue::connect(
+        &alhena_batch::queue::Address::of(Some(&urls), |_| None).unwrap(),
+        alhena_batch::queue::Layout::default(),
     );
     let (queue, batch) = (queue.unwrap(), "held".parse().unwrap());
     assert_eq!(queue.unattended(&batch, Duration::from_secs(2)).unwrap(), []);
     let gpu = "gpu".parse().unwrap();
-    let attended = || queue.worker_presence(&gpu).unwrap() == alhena::batch::queue::WorkerPresence::Asks;
+    let attended = || queue.worker_presence(&gpu).unwrap() == alhena_batch::queue::WorkerPresence::Asks;
     assert!(alhena_testbed::Deadline::after(LONG).wait_until(attended));
     worker.leave();
     right.leave();

@@ -1,6 +1,6 @@
 //! What may not travel, and what a worker does not let in.
 
-use alhena::batch::queue::{Address, Batch, Label, Layout, Queue};
+use alhena_batch::queue::{Address, Batch, Label, Layout, Queue};
 use serde_json::{Value, json};
 
 use super::fleet;

@@ -260,9 +260,9 @@ fn what_the_api_tells_one_worker_all_keep_to_and_the_job_is_done_then() {
     let fleet = fleet("limited");
     fleet.write("jobs.jsonl", "{\"id\": \"l\", \"prompt\": \"limited\"}\n");
     // Before, because the limit lasts twenty seconds.
-    let address = alhena::batch::queue::Address::of(Some(&fleet.urls()), |_| None).unwrap();
+    let address = alhena_batch::queue::Address::of(Some(&fleet.urls()), |_| None).unwrap();
     let queue =
-        alhena::batch::queue::Queue::connect(&address, alhena::batch::queue::Layout::default()).unwrap();
+        alhena_batch::queue::Queue::connect(&address, alhena_batch::queue::Layout::default()).unwrap();
     let mut worker = fleet.worker("w1", &[]);
     let submitted = fleet.submit(&[]);
     worker.says("\"rate_limited\"");
@@ -319,9 +319,9 @@ fn every_job_has_a_result_although_the_server_lost_its_storage() {
 fn a_worker_says_that_it_waits_for_a_rate_limit_and_how_long() {
     let fleet = fleet("says-it-waits");
     fleet.write("jobs.jsonl", &super::jobs(1));
-    let address = alhena::batch::queue::Address::of(Some(&fleet.urls()), |_| None).unwrap();
+    let address = alhena_batch::queue::Address::of(Some(&fleet.urls()), |_| None).unwrap();
     let queue =
-        alhena::batch::queue::Queue::connect(&address, alhena::batch::queue::Layout::default()).unwrap();
+        alhena_batch::queue::Queue::connect(&address, alhena_batch::queue::Layout::default()).unwrap();
     // As a machine would whose clock is years ahead.
     fleet.put_by_hand(&[("$KV.alhena-limits.model.shared-default".to_owned(), "99999999999999".to_owned())]);
     let mut worker = fleet.worker("w1", &[]);

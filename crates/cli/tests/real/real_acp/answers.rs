@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use alhena::agent::Transport;
-use alhena::scripted::{Scenario, Turn};
-use alhena::{Approval, FailureKind, Outcome, Request, Status};
+use alhena_agent::{Approval, Request, Transport};
+use alhena_model::{FailureKind, Outcome, Status};
+use alhena_scripted::{Scenario, Turn};
 use alhena_testbed::run_bounded;
 use serde_json::{Value, json};
 

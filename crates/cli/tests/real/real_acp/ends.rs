@@ -3,8 +3,9 @@
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use alhena::scripted::{Scenario, Turn};
-use alhena::{EventKind, Status, TurnItem};
+use alhena_agent::TurnItem;
+use alhena_model::{EventKind, Status};
+use alhena_scripted::{Scenario, Turn};
 use alhena_testbed::{Deadline, processes_with_env};
 use serde_json::json;
 
@@ -85,7 +86,7 @@ fn real_cli_ten_turns_are_cancelled_one_after_another_and_how_long_each_took_is_
         });
     }
     let lab = lab("ten cancels", scenario);
-    let mut talk = converse(&lab, lab.request("").approval(alhena::Approval::Yolo));
+    let mut talk = converse(&lab, lab.request("").approval(alhena_agent::Approval::Yolo));
     let mut took = Vec::new();
     for number in 0..10 {
         let mut turn = talk.prompt("go").unwrap();
@@ -110,7 +111,7 @@ fn real_cli_ten_turns_are_cancelled_one_after_another_and_how_long_each_took_is_
 fn real_cli_a_conversation_with_an_mcp_server_ends_although_its_process_would_not() {
     let lab = lab("mcp close", Scenario::new().turn(Turn::say("Hi.")));
     let script = lab.home.write("server.js", crate::lab::SHOUTING_SERVER).unwrap();
-    let server = alhena::agent::home::McpServer::process("echo", "node", [script.to_str().unwrap()]);
+    let server = alhena_agent::home::McpServer::process("echo", "node", [script.to_str().unwrap()]);
     let mut talk = converse(&lab, lab.request("").mcp_server(server));
     let mark = format!("ALHENA_RUN={}", talk.about().mark);
     let (_, outcome) = follow(talk.prompt("hi").unwrap(), nobody);
@@ -141,7 +142,7 @@ fn real_cli_nothing_of_a_conversation_is_left_when_it_is_closed_or_dropped_while
         let scenario = Scenario::new()
             .turn(Turn::new().call("run_shell_command", json!({"command": "touch begun; sleep 300"})));
         let lab = lab("left", scenario);
-        let mut talk = converse(&lab, lab.request("").approval(alhena::Approval::Yolo));
+        let mut talk = converse(&lab, lab.request("").approval(alhena_agent::Approval::Yolo));
         let mark = talk.about().mark.clone();
         let turn = talk.prompt("sleep").unwrap();
         while !lab.workspace().join("begun").exists() {

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use alhena::agent::home::McpServer;
-use alhena::agent::{Item, Transport, recording};
-use alhena::scripted::{After, Scenario, Turn};
-use alhena::{Approval, EventKind, FailureKind, Outcome, Request, Status};
+use alhena_agent::home::McpServer;
+use alhena_agent::{Approval, Item, Request, Transport, recording};
+use alhena_model::{EventKind, FailureKind, Outcome, Status};
+use alhena_scripted::{After, Scenario, Turn};
 use serde_json::{Value, json};
 
 use super::lab;

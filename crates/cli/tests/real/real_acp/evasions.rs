@@ -1,8 +1,9 @@
 //! Commands, titles and ids by which a model could get around the rules.
 
-use alhena::agent::rules::{Decision, Rules};
-use alhena::scripted::{Scenario, Turn};
-use alhena::{Approval, Status};
+use alhena_agent::Approval;
+use alhena_agent::rules::{Decision, Rules};
+use alhena_model::Status;
+use alhena_scripted::{Scenario, Turn};
 use serde_json::{Value, json};
 
 use super::{converse, follow, lab, nobody};

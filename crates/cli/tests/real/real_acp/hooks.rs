@@ -3,10 +3,10 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use alhena::agent::Transport;
-use alhena::agent::hooks::{Hooks, Moment, Verdict};
-use alhena::scripted::{Scenario, Turn};
-use alhena::{Approval, Outcome, Request, Status};
+use alhena_agent::hooks::{Hooks, Moment, Verdict};
+use alhena_agent::{Approval, Request, Transport};
+use alhena_model::{Outcome, Status};
+use alhena_scripted::{Scenario, Turn};
 use alhena_testbed::run_bounded;
 use serde_json::{Map, Value, json};
 
@@ -186,8 +186,8 @@ fn real_cli_hooks_decide_first_then_rules_then_the_mode_then_a_person() {
     std::fs::write(lab.workspace().join("a.txt"), "ALPHA").unwrap();
     let seen = Seen::default();
     let mut request = request(&lab, watching(&[Moment::BeforeTool], &seen)).approval(Approval::Default);
-    request.rules.add(alhena::agent::rules::Decision::Deny, "shell(touch ruled)").unwrap();
-    request.rules.add(alhena::agent::rules::Decision::Allow, "shell(cat *)").unwrap();
+    request.rules.add(alhena_agent::rules::Decision::Deny, "shell(touch ruled)").unwrap();
+    request.rules.add(alhena_agent::rules::Decision::Allow, "shell(cat *)").unwrap();
     let mut talk = converse(&lab, request);
     let mut asked = Vec::new();
     let (_, outcome) = follow(talk.prompt("go").unwrap(), |permission| {

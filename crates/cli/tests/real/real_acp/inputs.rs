@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use alhena::scripted::{Scenario, Turn};
-use alhena::{Approval, EventKind, Status};
+use alhena_agent::Approval;
+use alhena_model::{EventKind, Status};
+use alhena_scripted::{Scenario, Turn};
 use alhena_testbed::run_bounded;
 use serde_json::{Value, json};
 

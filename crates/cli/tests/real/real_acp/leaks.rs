@@ -1,7 +1,8 @@
 //! Conversations side by side: what one process would share between its sessions, and what a home would.
 
-use alhena::scripted::{RecordedRequest, Scenario, Turn};
-use alhena::{Approval, Status};
+use alhena_agent::Approval;
+use alhena_model::Status;
+use alhena_scripted::{RecordedRequest, Scenario, Turn};
 use serde_json::json;
 
 use super::{converse, follow, lab, nobody};

@@ -3,10 +3,11 @@
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-use alhena::agent::{AcpAgent, Action, Item, Transport, recording};
-use alhena::model::{Change, Source};
-use alhena::scripted::{Scenario, Turn};
-use alhena::{Approval, Conversation, EventKind, Request, Resume, Status, TurnItem};
+use alhena_agent::{
+    AcpAgent, Action, Approval, Conversation, Item, Request, Resume, Transport, TurnItem, recording,
+};
+use alhena_model::{Change, EventKind, Source, Status};
+use alhena_scripted::{Scenario, Turn};
 use alhena_testbed::{Deadline, processes_with_env, run_bounded, tools};
 use serde_json::json;
 
@@ -126,7 +127,7 @@ fn real_cli_what_is_rejected_or_denied_another_agent_does_not_do() {
     place.server.add("lab", Scenario::new().turn(shell("touch made; rm -f keep")).turn(Turn::say("No.")));
     std::fs::write(place.workspace().join("keep"), "k").unwrap();
     let mut request = request(&place, "").approval(Approval::Yolo);
-    request.rules.add(alhena::agent::rules::Decision::Deny, "shell(rm *)").unwrap();
+    request.rules.add(alhena_agent::rules::Decision::Deny, "shell(rm *)").unwrap();
     let mut talk = converse(&place, request);
     let (_, outcome) = follow(talk.prompt("go").unwrap(), nobody);
     assert!(outcome.commands.is_empty(), "{:?}", outcome.commands);

@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use alhena::agent::Action;
-use alhena::model::Change;
-use alhena::scripted::{After, Scenario, Turn};
-use alhena::{EventKind, FailureKind, Status};
+use alhena_agent::Action;
+use alhena_model::{Change, EventKind, FailureKind, Status};
+use alhena_scripted::{After, Scenario, Turn};
 use alhena_testbed::run_bounded;
 use serde_json::json;
 

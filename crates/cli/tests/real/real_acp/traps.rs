@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use alhena::agent::Transport;
-use alhena::model::judge::finish::UNAVAILABLE;
-use alhena::scripted::{Scenario, Turn};
-use alhena::{Approval, EventKind, FailureKind, Resume, Status, TurnItem};
+use alhena_agent::{Approval, Resume, Transport, TurnItem};
+use alhena_model::judge::finish::UNAVAILABLE;
+use alhena_model::{EventKind, FailureKind, Status};
+use alhena_scripted::{Scenario, Turn};
 use alhena_testbed::{Deadline, processes, processes_with_env};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
@@ -106,7 +106,7 @@ fn real_cli_a_success_whose_finish_reason_nothing_tells_in_time_has_a_warning() 
         assert_eq!(kinds(&events).iter().filter(|kind| is_told(kind)).count(), 1);
     }
     talk.close_blocking();
-    let pool = alhena::Pool::new(alhena::PoolOptions::default()).unwrap();
+    let pool = alhena_agent::Pool::new(alhena_agent::PoolOptions::default()).unwrap();
     let outcome = pool.run_in(&lab.gemini, request("three"), &lab.env).unwrap().outcome_blocking();
     pool.close_blocking();
     assert_eq!(outcome.status, Status::Success, "{outcome:?}");
@@ -132,7 +132,7 @@ fn real_cli_a_success_whose_finish_reason_nothing_tells_in_time_has_a_warning() 
 
 #[test]
 fn real_cli_what_the_router_takes_is_in_the_usage_of_each_turn() {
-    let scenario = Scenario::dynamic(|_: &alhena::scripted::RecordedRequest| Turn::say("Hi."));
+    let scenario = Scenario::dynamic(|_: &alhena_scripted::RecordedRequest| Turn::say("Hi."));
     let lab = lab("router", scenario);
     let mut talk = converse(&lab, lab.request("").model("auto"));
     for prompt in ["one", "two"] {
@@ -161,7 +161,7 @@ fn real_cli_what_a_sub_agent_may_not_do_it_does_not_do_unseen() {
         let lab = lab("sub-agent", delegates());
         let mut request = lab.request("").approval(approval);
         if let Some(rule) = rule {
-            request.rules.add(alhena::agent::rules::Decision::Deny, rule).unwrap();
+            request.rules.add(alhena_agent::rules::Decision::Deny, rule).unwrap();
         }
         let mut talk = converse(&lab, request);
         let (_, outcome) = follow(talk.prompt("go").unwrap(), |permission| {
@@ -439,9 +439,9 @@ fn real_cli_what_rules_deny_by_name_is_not_done_when_the_api_names_its_calls() {
         {"steps": [{"text": "Done."}]},
     ]});
     let lab = lab("ids of the API", Scenario::from_json(&scenario.to_string()).unwrap());
-    let mut rules = alhena::agent::rules::Rules::default();
+    let mut rules = alhena_agent::rules::Rules::default();
     for rule in ["write_file", "Bash(touch *)"] {
-        rules.add(alhena::agent::rules::Decision::Deny, rule).unwrap();
+        rules.add(alhena_agent::rules::Decision::Deny, rule).unwrap();
     }
     let mut talk = converse(&lab, lab.request("").approval(Approval::Yolo).rules(rules));
     let (events, outcome) = follow(talk.prompt("go").unwrap(), nobody);
@@ -475,9 +475,9 @@ fn real_cli_rules_are_kept_for_commands_that_count_as_safe_and_for_servers_that_
         serde_json::from_str(&std::fs::read_to_string(&settings).unwrap()).unwrap();
     object["mcpServers"]["echo"] = json!({"command": "node", "args": [script], "trust": true});
     std::fs::write(settings, object.to_string()).unwrap();
-    let mut rules = alhena::agent::rules::Rules::default();
+    let mut rules = alhena_agent::rules::Rules::default();
     for rule in ["shell(cat *)", "mcp(echo/shout)", "read(secret.txt)"] {
-        rules.add(alhena::agent::rules::Decision::Deny, rule).unwrap();
+        rules.add(alhena_agent::rules::Decision::Deny, rule).unwrap();
     }
     let mut talk = converse(&lab, lab.request("").rules(rules));
     let (_, outcome) = follow(talk.prompt("go").unwrap(), nobody);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use alhena::scripted::{Scenario, Turn};
+use alhena_scripted::{Scenario, Turn};
 use alhena_testbed::{Deadline, processes_with_env};
 use serde_json::json;
 
@@ -87,8 +87,7 @@ fn real_cli_a_session_whose_agent_was_killed_goes_on_with_the_next_prompt() {
     }
     assert!(Deadline::after(Duration::from_secs(60)).wait_until(|| agents().is_empty()));
     let stored = || {
-        let listed =
-            alhena::session::Store::at(lab.home.gemini()).list(&alhena::session::Scope::All).unwrap();
+        let listed = alhena_session::Store::at(lab.home.gemini()).list(&alhena_session::Scope::All).unwrap();
         listed.iter().any(|stored| stored.id == session)
     };
     assert!(Deadline::after(Duration::from_secs(60)).wait_until(stored));
@@ -123,8 +122,7 @@ fn real_cli_nothing_is_left_when_the_editor_closes_its_end_or_is_killed() {
         }
         until_nothing_is_left(&lab);
         // What was said is in the store.
-        let listed =
-            alhena::session::Store::at(lab.home.gemini()).list(&alhena::session::Scope::All).unwrap();
+        let listed = alhena_session::Store::at(lab.home.gemini()).list(&alhena_session::Scope::All).unwrap();
         assert!(listed.iter().any(|stored| stored.id == session), "{listed:?}");
     }
 }

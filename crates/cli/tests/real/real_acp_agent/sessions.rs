@@ -1,6 +1,6 @@
 //! Several sessions, and those that were there before.
 
-use alhena::scripted::{Scenario, Turn, When};
+use alhena_scripted::{Scenario, Turn, When};
 use serde_json::{Value, json};
 
 use super::client::{Client, of, text};

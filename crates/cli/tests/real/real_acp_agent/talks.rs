@@ -1,6 +1,6 @@
 //! Turns: what is said, what is done and what is asked.
 
-use alhena::scripted::{Scenario, Turn, Usage};
+use alhena_scripted::{Scenario, Turn, Usage};
 use serde_json::{Value, json};
 
 use super::client::{Client, of, text};

@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::time::Duration;
 
-use alhena::scripted::Turn;
+use alhena_scripted::Turn;
 use alhena_testbed::Deadline;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Lines, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-use alhena::scripted::Turn;
+use alhena_scripted::Turn;
 use alhena_testbed::Deadline;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use alhena::scripted::{Scenario, Turn, When};
+use alhena_scripted::{Scenario, Turn, When};
 
 use super::screen::Screen;
 use super::{VERSION, chat, lab, nothing_is_left, told, write};

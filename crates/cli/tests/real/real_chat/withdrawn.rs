@@ -1,6 +1,6 @@
 //! Questions that nobody answers in time, or that nobody can answer any more.
 
-use alhena::scripted::Turn;
+use alhena_scripted::Turn;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::screen::Screen;

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use alhena::scripted::{Scenario, Turn, When};
+use alhena_scripted::{Scenario, Turn, When};
 use alhena_testbed::npm::Packages;
 use alhena_testbed::{Finished, tools};
 use serde_json::json;

@@ -1,6 +1,6 @@
 //! aiwf's provider, in Python.
 
-use alhena::scripted::{Scenario, Turn};
+use alhena_scripted::{Scenario, Turn};
 use serde_json::json;
 
 use super::place::Place;

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use alhena::scripted::{After, Scenario, Turn, When};
+use alhena_scripted::{After, Scenario, Turn, When};
 use alhena_testbed::tools;
 use serde_json::json;
 

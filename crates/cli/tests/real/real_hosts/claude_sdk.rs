@@ -4,7 +4,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use alhena::scripted::{Scenario, Turn, Usage, When};
+use alhena_scripted::{Scenario, Turn, Usage, When};
 use alhena_testbed::{cache, tools};
 use serde_json::{Value, json};
 

@@ -8,7 +8,7 @@ use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::Command;
 
-use alhena::scripted::{Scenario, Turn};
+use alhena_scripted::{Scenario, Turn};
 use alhena_testbed::RealCli;
 use alhena_testbed::npm::Packages;
 use serde_json::{Value, json};

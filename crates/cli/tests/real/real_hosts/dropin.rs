@@ -4,7 +4,7 @@
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use alhena::scripted::{Scenario, Turn};
+use alhena_scripted::{Scenario, Turn};
 use alhena_testbed::processes::signal;
 use alhena_testbed::{Deadline, Finished, run_bounded};
 use rustix::process::Signal;

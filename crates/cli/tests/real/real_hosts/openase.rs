@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use alhena::scripted::{Scenario, Turn, When};
+use alhena_scripted::{Scenario, Turn, When};
 use alhena_testbed::{Deadline, RealCli, cache, tools};
 use serde_json::json;
 

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use alhena::scripted::{RecordedRequest, Scenario, Server, Turn};
+use alhena_scripted::{RecordedRequest, Scenario, Server, Turn};
 use alhena_testbed::{
     Deadline, Finished, PrivateHome, RealCli, Trust, Watchdog, cache, processes_with_env, run_bounded,
 };

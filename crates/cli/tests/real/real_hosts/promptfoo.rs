@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use alhena::scripted::{Scenario, Turn, Usage, When};
+use alhena_scripted::{Scenario, Turn, Usage, When};
 use alhena_testbed::npm::Packages;
 use alhena_testbed::{cache, run_bounded, tools};
 use serde_json::{Value, json};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use alhena::scripted::{Scenario, Turn};
+use alhena_scripted::{Scenario, Turn};
 use alhena_testbed::{python, run_bounded};
 use serde_json::json;
 

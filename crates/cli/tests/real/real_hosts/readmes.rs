@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use alhena::scripted::{Scenario, Turn};
+use alhena_scripted::{Scenario, Turn};
 use alhena_testbed::npm::Packages;
 use alhena_testbed::{cache, tools};
 use serde_json::{Value, json};

@@ -3,7 +3,7 @@
 use std::process::Stdio;
 use std::time::Duration;
 
-use alhena::scripted::{Scenario, Turn};
+use alhena_scripted::{Scenario, Turn};
 use alhena_testbed::{Deadline, run_bounded};
 use serde_json::json;
 

@@ -1,6 +1,6 @@
 //! Questions before a tool runs, answered on the page.
 
-use alhena::scripted::{Scenario, Turn};
+use alhena_scripted::{Scenario, Turn};
 use serde_json::json;
 
 use super::place::Place;

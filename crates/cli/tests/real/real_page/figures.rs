@@ -1,6 +1,6 @@
 //! Sessions and what was spent, as the page shows them.
 
-use alhena::scripted::{After, Scenario, Turn, Usage};
+use alhena_scripted::{After, Scenario, Turn, Usage};
 use serde_json::{Value, json};
 
 use super::place::{MODEL, Place};

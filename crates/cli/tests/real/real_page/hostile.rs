@@ -1,6 +1,6 @@
 //! What a model says is text: nothing in it acts, nothing in it freezes the page.
 
-use alhena::scripted::{Scenario, Turn};
+use alhena_scripted::{Scenario, Turn};
 use serde_json::json;
 
 use super::place::Place;

@@ -1,6 +1,6 @@
 //! The page without a mouse.
 
-use alhena::scripted::{Scenario, Turn};
+use alhena_scripted::{Scenario, Turn};
 use serde_json::json;
 
 use super::place::Place;

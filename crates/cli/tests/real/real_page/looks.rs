@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use alhena::scripted::{Scenario, Turn, Usage};
+use alhena_scripted::{Scenario, Turn, Usage};
 use alhena_testbed::browser::{Colours, Screen};
 use alhena_testbed::cache::workspace;
 use serde_json::json;

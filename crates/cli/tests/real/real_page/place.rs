@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use alhena::scripted::Scenario;
+use alhena_scripted::Scenario;
 use alhena_testbed::browser::Browser;
 use alhena_testbed::{Deadline, HeldPort, processes, processes_with_env, tools, versions};
 use rustix::process::{Pid, Signal, kill_process};

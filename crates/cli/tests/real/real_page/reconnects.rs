@@ -1,6 +1,6 @@
 //! Cut off, and back again: nothing old is shown as live.
 
-use alhena::scripted::{After, Scenario, Turn};
+use alhena_scripted::{After, Scenario, Turn};
 use serde_json::json;
 
 use super::place::Place;

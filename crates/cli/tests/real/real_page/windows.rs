@@ -1,6 +1,6 @@
 //! Several windows of one browser, which has six connections for all of them.
 
-use alhena::scripted::{Scenario, Turn};
+use alhena_scripted::{Scenario, Turn};
 use serde_json::json;
 
 use super::place::Place;

@@ -3,10 +3,9 @@
 
 use std::path::PathBuf;
 
-use alhena::agent::SystemPrompt;
-use alhena::agent::home::McpServer;
-use alhena::scripted::RecordedRequest;
-use alhena::{Approval, Request};
+use alhena_agent::home::McpServer;
+use alhena_agent::{Approval, Request, SystemPrompt};
+use alhena_scripted::RecordedRequest;
 
 use super::{agents, answer, asked, lab, nothing_is_left, pool};
 use crate::lab::{Build, Lab, SHOUTING_SERVER};

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use alhena::scripted::{RecordedRequest, Scenario, Turn};
-use alhena::{Approval, EventKind, FailureKind, Pool, PoolOptions, Run, Status};
+use alhena_agent::{Approval, Pool, PoolOptions, Run};
+use alhena_model::{EventKind, FailureKind, Status};
+use alhena_scripted::{RecordedRequest, Scenario, Turn};
 use alhena_testbed::Deadline;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;

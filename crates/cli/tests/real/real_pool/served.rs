@@ -1,7 +1,8 @@
 //! Prompts are served as runs are, and sessions are used again only when nothing is in them.
 
-use alhena::scripted::{Scenario, Turn, Usage};
-use alhena::{Approval, EventKind, Status};
+use alhena_agent::Approval;
+use alhena_model::{EventKind, Status};
+use alhena_scripted::{Scenario, Turn, Usage};
 use serde_json::json;
 
 use super::{
@@ -64,7 +65,7 @@ fn real_cli_a_pooled_prompt_gives_the_same_events_and_outcome_as_a_run() {
     let alone = Lab::real("alone", VERSION, scenario());
     let pooled = Lab::real("pooled", VERSION, scenario());
     let pool = pool(1);
-    let mut run = alone.start(request(&alone).transport(alhena::agent::Transport::Acp));
+    let mut run = alone.start(request(&alone).transport(alhena_agent::Transport::Acp));
     let expected = (kinds(&all(&mut run)), run.outcome_blocking());
     let mut run = start(&pooled, &pool, request(&pooled));
     let found = (kinds(&all(&mut run)), run.outcome_blocking());
@@ -72,9 +73,9 @@ fn real_cli_a_pooled_prompt_gives_the_same_events_and_outcome_as_a_run() {
     let (found, expected) = (found.1, expected.1);
     assert_eq!((found.status, found.text.all()), (Status::Success, "Done."), "{:?}", found.failure);
     assert_eq!(found.text, expected.text);
-    let files = |outcome: &alhena::Outcome| format!("{:?}", outcome.files);
+    let files = |outcome: &alhena_model::Outcome| format!("{:?}", outcome.files);
     assert_eq!(files(&found), files(&expected));
-    let commands = |outcome: &alhena::Outcome| {
+    let commands = |outcome: &alhena_model::Outcome| {
         let each =
             outcome.commands.iter().map(|run| (run.command.clone(), run.exit_code, run.output.clone()));
         each.collect::<Vec<_>>()
@@ -87,7 +88,7 @@ fn real_cli_a_pooled_prompt_gives_the_same_events_and_outcome_as_a_run() {
 }
 
 /// The statistics without times.
-fn counted(outcome: &alhena::Outcome) -> String {
+fn counted(outcome: &alhena_model::Outcome) -> String {
     let mut statistics = outcome.statistics.clone().unwrap();
     for model in statistics.models.values_mut() {
         model.roles.values_mut().chain([&mut model.all]).for_each(|calls| calls.latency_ms = 0);
@@ -97,7 +98,7 @@ fn counted(outcome: &alhena::Outcome) -> String {
 }
 
 /// The names of what happened, without usage: that comes when it is known.
-fn kinds(events: &[alhena::Event]) -> Vec<String> {
+fn kinds(events: &[alhena_model::Event]) -> Vec<String> {
     let name = |kind: &EventKind| format!("{kind:?}").split([' ', '(', '{']).next().unwrap_or("").to_owned();
     events.iter().map(|event| name(&event.kind)).filter(|name| name != "Usage").collect()
 }
@@ -105,7 +106,7 @@ fn kinds(events: &[alhena::Event]) -> Vec<String> {
 #[test]
 fn real_cli_a_session_is_not_used_again_after_a_tool_a_failure_or_a_change_of_the_folder() {
     well_before_the_next_hour();
-    let scenario = Scenario::dynamic(|request: &alhena::scripted::RecordedRequest| {
+    let scenario = Scenario::dynamic(|request: &alhena_scripted::RecordedRequest| {
         let prompt = request.prompt().unwrap_or_default();
         match (prompt, request.responses().next().is_some()) {
             ("tool", false) => Turn::new().call("list_directory", json!({"dir_path": "."})),
@@ -136,7 +137,7 @@ fn real_cli_a_session_is_not_used_again_after_a_tool_a_failure_or_a_change_of_th
 
 #[test]
 fn real_cli_an_answer_that_is_cut_off_fails_its_own_run_and_no_other() {
-    let scenario = Scenario::dynamic(|request: &alhena::scripted::RecordedRequest| {
+    let scenario = Scenario::dynamic(|request: &alhena_scripted::RecordedRequest| {
         let cut = request.prompt() == Some("cut");
         Turn::new().text("part").finish(if cut { "MAX_TOKENS" } else { "STOP" })
     });
@@ -174,7 +175,7 @@ fn real_cli_what_the_router_takes_is_in_the_usage_of_each_prompt() {
 /// What the CLI asks for itself: where nobody says which model answered, it is counted all the same, and has no price.
 #[test]
 fn real_cli_what_a_search_of_the_web_takes_is_in_the_usage_of_its_prompt() {
-    let scenario = Scenario::dynamic(|request: &alhena::scripted::RecordedRequest| {
+    let scenario = Scenario::dynamic(|request: &alhena_scripted::RecordedRequest| {
         let searches = request.prompt() == Some("search") && request.action.starts_with("stream");
         let turn = match searches && request.responses().next().is_none() {
             true => Turn::new().call("google_web_search", json!({"query": "alders"})),
@@ -222,8 +223,8 @@ fn real_cli_a_folder_of_its_own_gets_a_session_of_its_own_in_the_same_process() 
 fn real_cli_what_cannot_share_a_process_is_refused_with_the_reason_and_runs_without_the_pool() {
     let lab = lab("cannot share");
     let pool = pool(1);
-    let refused = |request: alhena::Request| {
-        let unfit = alhena::Pool::fits_in(&lab.gemini, &request, &lab.env).unwrap_err().to_string();
+    let refused = |request: alhena_agent::Request| {
+        let unfit = alhena_agent::Pool::fits_in(&lab.gemini, &request, &lab.env).unwrap_err().to_string();
         assert_eq!(pool.run_in(&lab.gemini, request, &lab.env).unwrap_err().to_string(), unfit);
         unfit
     };
@@ -236,9 +237,9 @@ fn real_cli_what_cannot_share_a_process_is_refused_with_the_reason_and_runs_with
     assert!(refused(lab.request("cedar").dir(lab.home.path())).contains("home directory"));
     // What is not there no process can work in, and that is another error.
     let nowhere = lab.request("dogwood").dir("/proc/nowhere");
-    alhena::Pool::fits_in(&lab.gemini, &nowhere, &lab.env).unwrap();
+    alhena_agent::Pool::fits_in(&lab.gemini, &nowhere, &lab.env).unwrap();
     assert!(pool.run_in(&lab.gemini, nowhere, &lab.env).unwrap_err().to_string().contains("/proc/nowhere"));
-    alhena::Pool::fits_in(&lab.gemini, &lab.request("elm"), &lab.env).unwrap();
+    alhena_agent::Pool::fits_in(&lab.gemini, &lab.request("elm"), &lab.env).unwrap();
     assert_eq!(answer(&lab, &pool, lab.request("elm")), "heard elm");
 }
 

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use alhena::agent::Finder;
-use alhena::scripted::{RecordedRequest, Scenario, Turn};
-use alhena::{Approval, Pool, PoolOptions, Request, Status};
+use alhena_agent::{Approval, Finder, Pool, PoolOptions, Request};
+use alhena_model::Status;
+use alhena_scripted::{RecordedRequest, Scenario, Turn};
 use alhena_testbed::Deadline;
 use serde_json::json;
 

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use alhena::scripted::{RecordedRequest, Scenario, Turn};
-use alhena::{EventKind, FailureKind, Pool, PoolOptions, Status};
+use alhena_agent::{Pool, PoolOptions};
+use alhena_model::{EventKind, FailureKind, Status};
+use alhena_scripted::{RecordedRequest, Scenario, Turn};
 use alhena_testbed::processes::memory;
 
 use super::{VERSION, agents, home_of, nothing_is_left, start};

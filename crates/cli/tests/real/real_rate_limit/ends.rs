@@ -1,8 +1,8 @@
 //! Runs that do not go on, or are ended.
 
-use alhena::agent::OnRateLimit;
-use alhena::scripted::{Scenario, Turn};
-use alhena::{EventKind, FailureKind, Outcome, Status};
+use alhena_agent::OnRateLimit;
+use alhena_model::{EventKind, FailureKind, Outcome, Status};
+use alhena_scripted::{Scenario, Turn};
 
 use super::{
     OTHER, asked, check_events, counted, counts_and_then, has_warning, lab, minute, other_model, request,
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::lab::Build;
 
-fn is_limited(outcome: &Outcome) -> &alhena::Failure {
+fn is_limited(outcome: &Outcome) -> &alhena_model::Failure {
     let failure = outcome.failure.as_ref().expect("a failure");
     assert_eq!((failure.kind, outcome.exit_status()), (FailureKind::RateLimited, 6), "{failure:?}");
     failure

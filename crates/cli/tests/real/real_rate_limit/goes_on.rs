@@ -1,8 +1,8 @@
 //! Runs that go on.
 
-use alhena::EventKind;
-use alhena::agent::OnRateLimit;
-use alhena::scripted::{Scenario, Turn, Usage};
+use alhena_agent::OnRateLimit;
+use alhena_model::EventKind;
+use alhena_scripted::{Scenario, Turn, Usage};
 use serde_json::json;
 
 use super::{
@@ -126,9 +126,9 @@ fn real_cli_a_run_that_goes_on_twice_and_was_a_resumed_one_has_one_session() {
     let first = Scenario::new().turn(Turn::say("Hello."));
     let turns = [minute(1), minute(1), Turn::say("Done.")];
     let lab = lab("resumed", turns.into_iter().fold(first, Scenario::turn));
-    let before = lab.run(lab.request("remember me").trust(alhena::Trust::Run));
+    let before = lab.run(lab.request("remember me").trust(alhena_agent::Trust::Run));
     let id = before.session_id.clone().unwrap();
-    let resumed = request(&lab, wait(60)).max_attempts(1).resume(alhena::Resume::Id(id.clone()));
+    let resumed = request(&lab, wait(60)).max_attempts(1).resume(alhena_agent::Resume::Id(id.clone()));
     let (events, outcome) = lab.run_with_events(resumed);
     is_success(&outcome);
     assert_eq!((outcome.session_id.clone(), outcome.text.all()), (Some(id), "Done."));
@@ -144,8 +144,8 @@ fn real_cli_a_recording_of_several_attempts_plays_the_same() {
     let (events, outcome) = lab.run_with_events(request(&lab, other_model()).record(&dir));
     is_success(&outcome);
     let mut played = Vec::new();
-    let again = alhena::agent::recording::play(&dir, |item| {
-        if let alhena::agent::Item::Event(event) = item {
+    let again = alhena_agent::recording::play(&dir, |item| {
+        if let alhena_agent::Item::Event(event) = item {
             played.push(event);
         }
     });

@@ -1,6 +1,6 @@
 //! What programs read of a run that goes on.
 
-use alhena::scripted::Turn;
+use alhena_scripted::Turn;
 use alhena_testbed::run_bounded;
 use serde_json::Value;
 

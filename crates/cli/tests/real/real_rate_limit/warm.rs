@@ -1,9 +1,7 @@
 //! Warm agents: the same session gets another prompt.
 
-use alhena::agent::OnRateLimit;
-use alhena::agent::{AcpAgent, Transport};
-use alhena::scripted::{Scenario, Turn};
-use alhena::{Approval, Pool, PoolOptions, TurnItem};
+use alhena_agent::{AcpAgent, Approval, OnRateLimit, Pool, PoolOptions, Transport, TurnItem};
+use alhena_scripted::{Scenario, Turn};
 
 use super::{
     MODEL, OTHER, asked, check_events, counted, counts_and_then, has_warning, is_success, lab,
@@ -66,7 +64,7 @@ fn real_cli_a_conversation_that_is_cancelled_while_it_waits_goes_on_with_the_nex
             turn.cancel();
         }
     }
-    assert_eq!(turn.outcome_blocking().status, alhena::Status::Cancelled);
+    assert_eq!(turn.outcome_blocking().status, alhena_model::Status::Cancelled);
     let outcome = talk.prompt("second").unwrap().outcome_blocking();
     is_success(&outcome);
     assert_eq!((outcome.text.all(), last_request_says(&lab, "first")), ("Two.", 0));

@@ -3,8 +3,9 @@
 use std::process::Command;
 use std::time::Duration;
 
-use alhena::scripted::{After, Scenario, Turn};
-use alhena::{Approval, EventKind, Status};
+use alhena_agent::Approval;
+use alhena_model::{EventKind, Status};
+use alhena_scripted::{After, Scenario, Turn};
 use alhena_testbed::{Deadline, tools};
 use serde_json::{Value, json};
 

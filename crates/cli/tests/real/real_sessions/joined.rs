@@ -1,6 +1,6 @@
 //! The same run, seen while it goes on (the stream joined with the store) and afterwards (the store alone).
 
-use alhena::scripted::{Scenario, Turn};
+use alhena_scripted::{Scenario, Turn};
 use alhena_testbed::{RealCli, versions};
 use serde_json::{Value, json};
 

@@ -5,8 +5,9 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-use alhena::scripted::{After, Scenario, Turn};
-use alhena::{Approval, Resume, Status};
+use alhena_agent::{Approval, Resume};
+use alhena_model::Status;
+use alhena_scripted::{After, Scenario, Turn};
 use serde_json::{Value, json};
 
 use super::printed;
@@ -122,7 +123,7 @@ fn real_cli_that_goes_on_with_one_session_several_times_at_once_keeps_all_and_sa
     let (id, _) = recorded(&lab);
     let request = || lab.request("Say it again").approval(Approval::Yolo).resume(Resume::Id(id.clone()));
     let runs: Vec<_> = (0..3).map(|_| lab.start(request())).collect();
-    let outcomes: Vec<_> = runs.into_iter().map(alhena::Run::outcome_blocking).collect();
+    let outcomes: Vec<_> = runs.into_iter().map(alhena_agent::Run::outcome_blocking).collect();
     let mut kept: Vec<String> = Vec::new();
     for outcome in &outcomes {
         assert_eq!(outcome.status, Status::Success, "{:?}", outcome.failure);

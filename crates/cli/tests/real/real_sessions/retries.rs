@@ -1,7 +1,7 @@
 //! Failed requests to the API are told while the CLI still tries again.
 
-use alhena::scripted::Scenario;
-use alhena::{EventKind, Status};
+use alhena_model::{EventKind, Status};
+use alhena_scripted::Scenario;
 
 use crate::lab::{Lab, warnings};
 

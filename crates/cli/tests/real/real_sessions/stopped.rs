@@ -5,8 +5,9 @@ use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 use std::time::Duration;
 
-use alhena::scripted::{After, Scenario, Turn};
-use alhena::{Approval, FailureKind, Outcome, Resume, Status};
+use alhena_agent::{Approval, Resume};
+use alhena_model::{FailureKind, Outcome, Status};
+use alhena_scripted::{After, Scenario, Turn};
 use alhena_testbed::Deadline;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};

@@ -1,8 +1,8 @@
 //! Answers are what the API sent: hard content, three sizes, from the session exactly, from the screen as it is rendered.
 
-use alhena::scripted::{RecordedRequest, Scenario, Turn};
-use alhena::terminal::Source;
-use alhena::terminal::screen::Capture;
+use alhena_scripted::{RecordedRequest, Scenario, Turn};
+use alhena_terminal::Source;
+use alhena_terminal::screen::Capture;
 use serde_json::Value;
 
 use super::place::{Place, ask};

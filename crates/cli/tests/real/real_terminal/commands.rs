@@ -1,6 +1,6 @@
 //! The commands, as people and scripts type them.
 
-use alhena::scripted::{After, Scenario, Turn, When};
+use alhena_scripted::{After, Scenario, Turn, When};
 use alhena_testbed::Deadline;
 use serde_json::json;
 

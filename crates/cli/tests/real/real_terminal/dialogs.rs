@@ -1,8 +1,8 @@
 //! Approvals: accepted and refused.
 
-use alhena::scripted::{Scenario, Turn, When};
-use alhena::terminal::screen::{Status, WaitingFor};
-use alhena::terminal::{Force, How, Reply, TerminalErrorKind, Until};
+use alhena_scripted::{Scenario, Turn, When};
+use alhena_terminal::screen::{Status, WaitingFor};
+use alhena_terminal::{Force, How, Reply, TerminalErrorKind, Until};
 use serde_json::json;
 
 use super::place::{LONG, Place, ask, type_in};

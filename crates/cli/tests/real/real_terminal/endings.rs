@@ -3,9 +3,9 @@
 use std::process::Command;
 use std::time::Duration;
 
-use alhena::scripted::{Scenario, Turn};
-use alhena::terminal::screen::Status;
-use alhena::terminal::{Cause, Force, Terminal, Until};
+use alhena_scripted::{Scenario, Turn};
+use alhena_terminal::screen::Status;
+use alhena_terminal::{Cause, Force, Terminal, Until};
 use alhena_testbed::processes::signal;
 use alhena_testbed::{Deadline, processes_with_env};
 use rustix::process::Signal;
@@ -35,7 +35,7 @@ fn process(terminal: &Terminal, which: &str) -> u32 {
 
 #[test]
 fn exit_and_kill_in_the_middle_of_a_tool_leave_nothing() {
-    let place = Place::new("exit", busy().after(alhena::scripted::After::Repeat));
+    let place = Place::new("exit", busy().after(alhena_scripted::After::Repeat));
     let terminal = begin(&place);
     let exit = terminal.exit(LONG).unwrap();
     assert!(exit.gracefully, "{exit:?}");
@@ -67,7 +67,7 @@ fn a_cli_that_was_killed_has_exited_and_so_has_everything_of_it() {
 
 #[test]
 fn a_keeper_that_was_killed_and_a_pane_that_was_closed_leave_nothing_either() {
-    let place = Place::new("keeper", busy().after(alhena::scripted::After::Repeat));
+    let place = Place::new("keeper", busy().after(alhena_scripted::After::Repeat));
     let terminal = begin(&place);
     signal(process(&terminal, "agent"), Signal::KILL);
     assert_eq!(terminal.wait(Until::Exited, LONG).unwrap().status, Status::Exited);
@@ -88,7 +88,7 @@ fn a_keeper_that_was_killed_and_a_pane_that_was_closed_leave_nothing_either() {
 
 /// An agent with a session: one turn.
 fn answered(place: &Place, name: &str) -> Terminal {
-    let wanted = alhena::terminal::Launch { name: Some(name.to_owned()), ..place.wanted("") };
+    let wanted = alhena_terminal::Launch { name: Some(name.to_owned()), ..place.wanted("") };
     let terminal = place.again().launch(wanted).unwrap();
     assert_eq!(answer(&terminal, "Be well"), "Well.");
     terminal
@@ -143,7 +143,7 @@ fn agents_that_are_gone_stay_in_the_list_with_why_and_the_way_to_go_on() {
     // The way that it says.
     let id = agents[4].session_id().unwrap();
     let mut wanted = place.wanted("");
-    wanted.request.resume = Some(alhena::Resume::Id(id));
+    wanted.request.resume = Some(alhena_agent::Resume::Id(id));
     let again = place.again().launch(wanted).unwrap();
     assert_eq!(again.last_answer().unwrap().text, "Well.");
     for agent in place.again().list().unwrap() {

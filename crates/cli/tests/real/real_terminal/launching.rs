@@ -3,9 +3,9 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use alhena::scripted::{Scenario, Turn};
-use alhena::terminal::screen::{Status, WaitingFor};
-use alhena::terminal::{Force, TerminalErrorKind, Unready, Until};
+use alhena_scripted::{Scenario, Turn};
+use alhena_terminal::screen::{Status, WaitingFor};
+use alhena_terminal::{Force, TerminalErrorKind, Unready, Until};
 use alhena_testbed::Trust;
 use serde_json::json;
 

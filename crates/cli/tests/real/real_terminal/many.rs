@@ -1,7 +1,7 @@
 //! Ten terminals at once, launched and used by ten threads with connections of their own.
 
-use alhena::scripted::{RecordedRequest, Scenario, Turn};
-use alhena::terminal::screen::Status;
+use alhena_scripted::{RecordedRequest, Scenario, Turn};
+use alhena_terminal::screen::Status;
 
 use super::place::{LONG, Place, answer};
 

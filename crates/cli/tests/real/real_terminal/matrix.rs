@@ -9,10 +9,10 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
-use alhena::agent::home::McpServer;
-use alhena::scripted::{RecordedRequest, Scenario, Turn};
-use alhena::terminal::screen::Reading;
-use alhena::terminal::{Force, Terminal, Until};
+use alhena_agent::home::McpServer;
+use alhena_scripted::{RecordedRequest, Scenario, Turn};
+use alhena_terminal::screen::Reading;
+use alhena_terminal::{Force, Terminal, Until};
 use serde_json::{Value, json};
 
 use super::place::{ALHENA, LONG, Place};
@@ -98,7 +98,7 @@ fn life(
     let mut wanted = place.wanted("");
     wanted.name = Some(name.to_owned());
     wanted.timeout = LONG * 2;
-    wanted.request = wanted.request.approval(alhena::Approval::Yolo);
+    wanted.request = wanted.request.approval(alhena_agent::Approval::Yolo);
     let started = place.work().join(format!("{name}.txt"));
     let script = format!("sleep 6; touch {}", started.display());
     wanted.request.mcp_servers.push(McpServer::process("slow", "sh", ["-c", &script]));

@@ -6,11 +6,11 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use alhena::Approval;
-use alhena::agent::env::Environment;
-use alhena::scripted::{Scenario, Server};
-use alhena::terminal::screen::{Reading, Status};
-use alhena::terminal::{Force, Launch, Options, Terminal, Terminals, Until};
+use alhena_agent::Approval;
+use alhena_agent::env::Environment;
+use alhena_scripted::{Scenario, Server};
+use alhena_terminal::screen::{Reading, Status};
+use alhena_terminal::{Force, Launch, Options, Terminal, Terminals, Until};
 use alhena_testbed::processes::{command_line, descendants};
 use alhena_testbed::{
     Deadline, PrivateHome, RealCli, Trust, Watchdog, processes_with_env, run_bounded, tools,

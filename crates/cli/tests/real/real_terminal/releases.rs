@@ -1,10 +1,10 @@
 //! Releases that people still have: a launch, a turn, its status, its answer, an exit.
 
-use alhena::Trust as Trusting;
-use alhena::agent::home::McpServer;
-use alhena::scripted::{Scenario, Turn};
-use alhena::terminal::screen::Status;
-use alhena::terminal::{How, TerminalErrorKind, Until};
+use alhena_agent::Trust as Trusting;
+use alhena_agent::home::McpServer;
+use alhena_scripted::{Scenario, Turn};
+use alhena_terminal::screen::Status;
+use alhena_terminal::{How, TerminalErrorKind, Until};
 use alhena_testbed::{RealCli, Trust};
 
 use super::place::{LONG, Place, answer};

@@ -10,8 +10,8 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use alhena::scripted::{Scenario, Turn};
-use alhena::terminal::screen::Status;
+use alhena_scripted::{Scenario, Turn};
+use alhena_terminal::screen::Status;
 use alhena_testbed::Deadline;
 use alhena_testbed::processes::command_line;
 use rustix::process::{Pid, Signal, kill_process};
@@ -184,18 +184,18 @@ fn a_watcher_that_is_killed_in_the_middle_of_a_turn_costs_nothing() {
     let place = Place::new("killed in a turn", Scenario::new().turn(turn()).turn(turn()));
     let terminal = place.launch();
     for signal in [Signal::KILL, Signal::STOP] {
-        terminal.send("Be well", alhena::terminal::Force::OnlyWhenReady).unwrap();
+        terminal.send("Be well", alhena_terminal::Force::OnlyWhenReady).unwrap();
         kill_process(Pid::from_raw(watchers(&place)[0] as i32).unwrap(), signal).unwrap();
         let other = place.again().find(terminal.id()).unwrap();
         let reading = other.status().unwrap();
         let works = place.api.state("api").turns_in_flight() > 0;
         assert!(!works || reading.status == Status::Processing, "{reading:?}");
-        let reading = other.wait(alhena::terminal::Until::Completed, LONG).unwrap();
+        let reading = other.wait(alhena_terminal::Until::Completed, LONG).unwrap();
         assert_eq!((reading.status, reading.warning), (Status::Completed, None));
         assert_eq!(terminal.last_answer().unwrap().text, "Well.");
     }
     let how: Vec<_> = terminal.turn_records().into_iter().map(|turn| turn.ended.unwrap().how).collect();
-    assert_eq!(how, [alhena::terminal::How::Answered; 2]);
+    assert_eq!(how, [alhena_terminal::How::Answered; 2]);
 }
 
 /// tmux 3.3a keeps the client of a watcher that was killed for as long as there is output for it, and with it the lock.

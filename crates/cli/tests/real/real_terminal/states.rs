@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-use alhena::agent::home::McpServer;
-use alhena::scripted::{RecordedRequest, Scenario, Turn};
-use alhena::terminal::screen::{Status, WaitingFor};
-use alhena::terminal::{Force, How, Terminal, TerminalErrorKind, Until};
+use alhena_agent::home::McpServer;
+use alhena_scripted::{RecordedRequest, Scenario, Turn};
+use alhena_terminal::screen::{Status, WaitingFor};
+use alhena_terminal::{Force, How, Terminal, TerminalErrorKind, Until};
 use alhena_testbed::Deadline;
 use serde_json::json;
 
@@ -210,7 +210,7 @@ fn a_model_that_does_not_exist_is_asked_about_and_can_be_given_up() {
 fn a_message_whose_sender_was_killed_before_it_could_note_its_arrival_is_answered_all_the_same() {
     let place = Place::new("killed sender", Scenario::dynamic(scripted));
     let terminal = place.launch();
-    let moment = alhena::model::Timestamp::now();
+    let moment = alhena_model::Timestamp::now();
     let pane = place.pane_of(&terminal);
     place.tmux(&["send-keys", "-t", &pane, "-l", "Be slow"]);
     assert!(Deadline::after(LONG).wait_until(|| place.capture(&terminal).contains("Be slow")));

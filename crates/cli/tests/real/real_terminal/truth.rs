@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use alhena::scripted::{RecordedRequest, Scenario, Turn};
-use alhena::terminal::screen::Status;
-use alhena::terminal::{Force, Terminal, Until};
+use alhena_scripted::{RecordedRequest, Scenario, Turn};
+use alhena_terminal::screen::Status;
+use alhena_terminal::{Force, Terminal, Until};
 use alhena_testbed::Deadline;
 use serde_json::json;
 
@@ -104,7 +104,7 @@ fn in_fifty_turns_with_random_pauses_no_status_is_ever_wrong() {
                     let mut wanted = place.wanted("");
                     wanted.name = Some(name.clone());
                     wanted.timeout = LONG * 2;
-                    wanted.request.approval = alhena::Approval::Yolo;
+                    wanted.request.approval = alhena_agent::Approval::Yolo;
                     let url = place.env.get("GOOGLE_GEMINI_BASE_URL").unwrap().to_string_lossy().into_owned();
                     wanted.request = wanted.request.env("GOOGLE_GEMINI_BASE_URL", format!("{url}/{name}"));
                     let terminal = place.again().launch(wanted).unwrap();

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use alhena::scripted::{After, Scenario, Turn};
-use alhena::terminal::screen::Status;
-use alhena::terminal::{Answer, Force, Source, TerminalErrorKind, Until};
+use alhena_scripted::{After, Scenario, Turn};
+use alhena_terminal::screen::Status;
+use alhena_terminal::{Answer, Force, Source, TerminalErrorKind, Until};
 use alhena_testbed::Deadline;
 
 use super::place::{LONG, Place, answer, ask};

@@ -1,8 +1,8 @@
 //! What is sent arrives as it was written, whatever it holds.
 
-use alhena::scripted::{After, Scenario, Turn};
-use alhena::terminal::screen::Status;
-use alhena::terminal::{Force, Terminal, TerminalErrorKind, Until};
+use alhena_scripted::{After, Scenario, Turn};
+use alhena_terminal::screen::Status;
+use alhena_terminal::{Force, Terminal, TerminalErrorKind, Until};
 use alhena_testbed::processes::{command_line, descendants, signal};
 use rustix::process::Signal;
 

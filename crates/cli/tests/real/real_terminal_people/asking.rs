@@ -3,8 +3,8 @@
 use std::fs::{self, File};
 use std::process::Stdio;
 
-use alhena::scripted::{After, Scenario, Turn, When};
-use alhena::terminal::{Force, Until};
+use alhena_scripted::{After, Scenario, Turn, When};
+use alhena_terminal::{Force, Until};
 use alhena_testbed::Deadline;
 use serde_json::{Value, json};
 
@@ -83,7 +83,7 @@ fn wait_any_comes_back_with_the_first_that_is_done_and_says_which() {
         .turn(Turn::new().text("Quick ").gate("go").text("answer.").when(When::new().prompt("Quick")))
         .after(After::Error);
     let place = Place::new("wait any", scenario);
-    let named = |name: &str| alhena::terminal::Launch { name: Some(name.to_owned()), ..place.wanted("") };
+    let named = |name: &str| alhena_terminal::Launch { name: Some(name.to_owned()), ..place.wanted("") };
     let [slow, quick] = ["slow", "quick"].map(|name| place.terminals.launch(named(name)).unwrap());
     let (code, _, err) = type_in(&place, &["wait", "--any"]);
     assert_eq!((code, err.lines().next()), (1, Some("error: there is no agent to wait for")));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use alhena::scripted::{After, Scenario, Turn, When};
+use alhena_scripted::{After, Scenario, Turn, When};
 use alhena_testbed::Deadline;
 use alhena_testbed::processes::{command_line, signal};
 use rustix::process::Signal;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use alhena::scripted::{Scenario, Turn, When};
+use alhena_scripted::{Scenario, Turn, When};
 use alhena_testbed::Deadline;
 
 use super::place::{ALHENA, LONG, Place};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use alhena::scripted::{After, Scenario, Turn, When};
+use alhena_scripted::{After, Scenario, Turn, When};
 use alhena_testbed::Deadline;
 use serde_json::{Value, json};
 
@@ -34,8 +34,7 @@ fn logs_list_turns_with_their_ends_and_what_a_person_typed_in_the_pane() {
         place.tmux(&["send-keys", "-t", &place.pane_of(&agent), "Enter"]);
         let answered = || place.capture(&agent).contains("Typed and answered.");
         assert!(Deadline::after(LONG).wait_until(answered), "{}", place.capture(&agent));
-        let free =
-            || agent.status().is_ok_and(|reading| alhena::terminal::Until::Idle.is_met(reading.status));
+        let free = || agent.status().is_ok_and(|reading| alhena_terminal::Until::Idle.is_met(reading.status));
         assert!(Deadline::after(LONG).wait_until(free));
         ask(&agent, "Last");
 

@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use alhena::scripted::{After, Scenario, Turn, When};
-use alhena::terminal::screen::Status;
+use alhena_scripted::{After, Scenario, Turn, When};
+use alhena_terminal::screen::Status;
 use alhena_testbed::processes::{command_line, signal};
 use alhena_testbed::{Deadline, processes_with_env};
 use rustix::process::Signal;

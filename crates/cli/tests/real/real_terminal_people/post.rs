@@ -1,8 +1,8 @@
 //! Messages wait until their receiver is free.
 
-use alhena::scripted::{After, Scenario, Turn, When};
-use alhena::terminal::screen::Status;
-use alhena::terminal::{Force, Until};
+use alhena_scripted::{After, Scenario, Turn, When};
+use alhena_terminal::screen::Status;
+use alhena_terminal::{Force, Until};
 use alhena_testbed::Deadline;
 
 use super::place::{LONG, Place};

@@ -2,11 +2,11 @@
 
 use std::fs;
 
-use alhena::agent::home::{McpServer, Transport};
-use alhena::scripted::{Scenario, Turn, Usage, When};
-use alhena::terminal::mcp::McpScope;
-use alhena::terminal::profile::{Profile, ProfileBy};
-use alhena::terminal::{Force, Launch, Until};
+use alhena_agent::home::{McpServer, Transport};
+use alhena_scripted::{Scenario, Turn, Usage, When};
+use alhena_terminal::mcp::McpScope;
+use alhena_terminal::profile::{Profile, ProfileBy};
+use alhena_terminal::{Force, Launch, Until};
 use alhena_testbed::{Deadline, diff};
 
 use super::place::{LONG, Place, ask};

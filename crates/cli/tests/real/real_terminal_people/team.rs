@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use alhena::agent::home::McpServer;
-use alhena::scripted::{After, Scenario, Turn, When};
-use alhena::terminal::screen::Status;
-use alhena::terminal::{Force, Launch, Terminal, Until};
-use alhena::{Approval, Trust};
+use alhena_agent::home::McpServer;
+use alhena_agent::{Approval, Trust};
+use alhena_scripted::{After, Scenario, Turn, When};
+use alhena_terminal::screen::Status;
+use alhena_terminal::{Force, Launch, Terminal, Until};
 use alhena_testbed::Deadline;
 use serde_json::json;
 

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use alhena::scripted::{After, Scenario, Turn, When};
-use alhena::terminal::{Force, Launch, Until};
+use alhena_scripted::{After, Scenario, Turn, When};
+use alhena_terminal::{Force, Launch, Until};
 use alhena_testbed::processes::{command_line, signal};
 use alhena_testbed::{Deadline, processes_with_env};
 use rustix::process::Signal;

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use alhena::wire::frame::{Frame, Framer};
-use alhena::wire::mcp;
-use alhena::wire::rpc::{Fault, Id, Message, answer, refusal};
+use alhena_wire::frame::{Frame, Framer};
+use alhena_wire::mcp;
+use alhena_wire::rpc::{Fault, Id, Message, answer, refusal};
 use parking_lot::{Condvar, Mutex};
 use serde_json::{Map, Value, json};
 

@@ -5,15 +5,15 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use alhena::agent::env::Environment;
-use alhena::agent::home::McpServer;
-use alhena::terminal::profile::{Places, Profile};
-use alhena::terminal::screen::Status;
-use alhena::terminal::{
+use alhena_agent::env::Environment;
+use alhena_agent::home::McpServer;
+use alhena_agent::{Approval, Request, Trust};
+use alhena_terminal::profile::{Places, Profile};
+use alhena_terminal::screen::Status;
+use alhena_terminal::{
     Launch, OUTER_GEMINI_HOME, OUTER_TMPDIR, Options, Record, TERMINAL_ID, Terminal, TerminalError,
     TerminalErrorKind, Terminals, Until, status_name,
 };
-use alhena::{Approval, Request, Trust};
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 

@@ -7,9 +7,9 @@ use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-use alhena::model::Timestamp;
-use alhena::terminal::screen::{Reading, Status};
-use alhena::terminal::{LogEntry, Record, Terminal, TerminalError, Terminals, TurnNote, TurnRecord};
+use alhena_model::Timestamp;
+use alhena_terminal::screen::{Reading, Status};
+use alhena_terminal::{LogEntry, Record, Terminal, TerminalError, Terminals, TurnNote, TurnRecord};
 
 use crate::commands::terminal::{farewell, question};
 

@@ -1,8 +1,8 @@
 //! What `top` shows: words first, so that nothing is drawn where no word has changed, and then cells.
 
-use alhena::model::Timestamp;
-use alhena::terminal::screen::Status;
-use alhena::terminal::status_name;
+use alhena_model::Timestamp;
+use alhena_terminal::screen::Status;
+use alhena_terminal::status_name;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
