@@ -6,7 +6,7 @@
 
 use std::error::Error;
 
-use alhena::agent::env::Environment;
+use alhena::agent::Environment;
 use alhena::model::Include;
 use alhena::model::message::{Block, Content};
 use alhena::session::{Scope, Store, Transcript, Which};

@@ -24,6 +24,7 @@ pub mod spending {}
 #[doc = include_str!("concepts/warm.md")]
 pub mod warm {}
 
+#[cfg(feature = "batch")]
 #[doc = include_str!("concepts/batch.md")]
 pub mod batch {}
 
@@ -33,14 +34,17 @@ pub mod serve {}
 #[doc = include_str!("concepts/lossless.md")]
 pub mod lossless {}
 
+#[cfg(feature = "hosts")]
 #[doc = include_str!("concepts/views.md")]
 pub mod views {}
 
 #[doc = include_str!("concepts/recordings.md")]
 pub mod recordings {}
 
+#[cfg(feature = "scripted")]
 #[doc = include_str!("concepts/testing.md")]
 pub mod testing {}
 
+#[cfg(feature = "terminal")]
 #[doc = include_str!("concepts/terminal.md")]
 pub mod terminal {}

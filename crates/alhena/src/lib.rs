@@ -1,6 +1,6 @@
-//! Alhena makes Gemini CLI a part that other software can rely on.
+//! Runs Gemini CLI reliably from other programs.
 //!
-//! It runs the CLI, listens to it and hands everything out in one form, and it never calls a failure a success:
+//! The library runs the CLI, listens to it and hands everything out in one form, and it never calls a failure a success:
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -16,37 +16,45 @@
 //! # Ok(()) }
 //! ```
 //!
-//! Programs without an async runtime use [`Gemini::run_blocking`]. The chapters in [`concepts`] explain what is
-//! promised and how it is kept; `examples` beside this file holds whole programs.
+//! Programs without an async runtime use [`Gemini::run_blocking`]. What is not an option, such as callbacks or another environment, is
+//! in [`RunExtras`]. The chapters in [`concepts`] explain what is promised and how it is kept; `examples` beside this file holds whole
+//! programs.
 //!
-//! What most programs need stands here by name. The rest is in the module of its layer:
+//! What most programs need stands here by name. The rest is in modules, some of which need a feature:
 //!
-//! | Module | What is there |
-//! |---|---|
-//! | [`agent`] | find, install, prepare, launch and stop the CLI; recordings; the environment |
-//! | [`answer`] | JSON schemas that an answer has to fit (feature `schema`) |
-//! | [`batch`] | many requests: jobs, their results, and which when |
-//! | [`model`] | events, messages, outcomes, and the interpreter that makes them; the JSON in a text |
-//! | [`session`] | the CLI's session store |
-//! | [`terminal`] | the interactive CLI in tmux |
-//! | [`hosts`] | what other programs expect, as views |
-//! | [`scripted`] | a scripted Gemini API, for tests |
-//! | [`wire`] | what the CLI writes, exactly |
+//! | Module | Feature | Contents |
+//! |---|---|---|
+//! | [`agent`] | | find and install the CLI; conversations, permissions, hooks and rules; recordings; the environment |
+//! | [`answer`] | `schema` | JSON schemas that an answer has to fit; `typed` makes them from types |
+//! | [`model`] | | options, events, messages, outcomes, and the interpreter that makes them |
+//! | [`session`] | | the CLI's session store |
+//! | [`wire`] | | the formats that the CLI writes |
+//! | `batch` | `batch` | many requests: jobs, results and scheduling; `nats` for many machines |
+//! | `hosts` | `hosts` | what other programs expect, as views |
+//! | `scripted` | `scripted` | a scripted Gemini API, for tests; `record` for cassettes of the real one |
+//! | `terminal` | `terminal` | the interactive CLI in tmux |
 
+#![deny(missing_docs)]
+
+pub mod agent;
 pub mod concepts;
+pub mod model;
+pub mod session;
+pub mod wire;
 
-pub use alhena_agent as agent;
 pub use alhena_agent::keeper;
 pub use alhena_agent::{
-    Approval, Conversation, Gemini, Permission, Pool, PoolOptions, Prompt, Request, Resume, Run, RunError,
-    RunExtras, Stopper, Trust, Turn, TurnItem,
+    Approval, Conversation, Gemini, Permission, Pool, PoolOptions, Prompt, Resume, Run, RunError, RunExtras,
+    Stopper, Trust, Turn, TurnItem,
 };
-pub use alhena_batch as batch;
-pub use alhena_hosts as hosts;
-pub use alhena_model as model;
 pub use alhena_model::answer;
 pub use alhena_model::{Event, EventKind, Failure, FailureKind, Hint, Message, Outcome, RunOptions, Status};
-pub use alhena_scripted as scripted;
-pub use alhena_session as session;
-pub use alhena_terminal as terminal;
-pub use alhena_wire as wire;
+
+#[cfg(feature = "batch")]
+pub mod batch;
+#[cfg(feature = "hosts")]
+pub mod hosts;
+#[cfg(feature = "scripted")]
+pub mod scripted;
+#[cfg(feature = "terminal")]
+pub mod terminal;

@@ -1,0 +1,8 @@
+//! Many requests: jobs, the journal of their results, and scheduling.
+
+pub use alhena_batch::{
+    job, journal, local, meaning, outputs, perform, place, progress, registry, result, schedule, summary,
+    supply,
+};
+#[cfg(feature = "nats")]
+pub use alhena_batch::{queue, remote};
