@@ -1,7 +1,7 @@
 //! Many requests: jobs, the journal of their results, and scheduling.
 
 pub use alhena_batch::{
-    job, journal, local, meaning, outputs, perform, place, progress, registry, result, schedule, summary,
+    job, journal, launcher, local, outputs, perform, place, progress, registry, result, schedule, summary,
     supply,
 };
 #[cfg(feature = "nats")]
