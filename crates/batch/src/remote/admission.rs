@@ -59,6 +59,8 @@ impl Admission {
                 Place::Git(self.checkout(url, reference, dir)?)
             }
         };
+        let prompt = Prompt::Text(envelope.options.prompt.clone());
+        prompt.check()?;
         if let Some(error) = travel_errors(&options, false).into_iter().next() {
             return Err(refused(&error.to_string(), &error.fix));
         }
@@ -71,7 +73,9 @@ impl Admission {
             return Err(refused("outputs are for jobs with a place of their own", "Add copy or git."));
         }
         match &envelope.place {
-            envelope::Place::Dir => drop(options.dir.get_or_insert_with(|| self.root.clone())),
+            envelope::Place::Dir => {
+                options.dir.get_or_insert_with(|| self.root.clone());
+            }
             envelope::Place::Copy { folder } => options.dir = Some(unpack(folder)?),
             envelope::Place::Git { .. } => {}
         }
@@ -81,7 +85,6 @@ impl Admission {
         if !envelope.is_offline() {
             options.gemini = Some(self.gemini.clone());
         }
-        let prompt = Prompt::Text(envelope.options.prompt.clone());
         Ok(Job { id: envelope.id.clone(), line: envelope.line, prompt, options, place, outputs, mark })
     }
 
