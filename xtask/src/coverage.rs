@@ -30,7 +30,7 @@ pub struct Options {
     /// Leave out everything on the real CLI
     #[arg(long)]
     quick: bool,
-    /// Run only the tests of these
+    /// Packages whose tests run; all by default
     packages: Vec<String>,
 }
 

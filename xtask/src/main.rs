@@ -22,26 +22,26 @@ use clap::Parser;
 #[derive(Parser)]
 #[command(bin_name = "cargo xtask")]
 enum Chore {
-    /// Checks everything that has to hold: format, lints, documentation, tests, two minutes of torture, packages
+    /// Check everything that has to hold: format, lints, documentation, tests, two minutes of torture, packages
     Test(checks::Options),
-    /// Fetches what the tests need from outside; without NAME: the table
+    /// Fetch what the tests need from outside; without NAME, list it
     Fetch { name: Option<String>, version: Option<String> },
-    /// Measures; without NAME: what can be measured
+    /// Measure against a baseline; without NAME, list the measurements
     Bench {
         /// NAME and its arguments
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<String>,
     },
-    /// Prints the line coverage per crate
+    /// Print the line coverage per crate
     Coverage(coverage::Options),
-    /// Builds packages, installs each where nothing is, runs its example
+    /// Build packages, install each where nothing is, and run its example
     Package(package::Options),
-    /// Takes the README's picture of the page, docs/page.png
+    /// Take the README's picture of the page, docs/page.png
     Screenshot { path: Option<PathBuf> },
-    /// Runs the test of the same name for longer
+    /// Run the test of the same name for longer
     #[command(subcommand)]
     Soak(soak::Soak),
-    /// Stops, faults and attacks at random; `--trial SEED` repeats one
+    /// Stop, break and attack runs at random; `--trial SEED` repeats one
     Torture(torture::Options),
 }
 

@@ -41,9 +41,9 @@ fn all() -> Vec<Package> {
 
 pub struct Job {
     pub out: PathBuf,
-    /// The profile of cargo that the binary is built with.
+    /// Cargo profile of the binary.
     pub profile: String,
-    /// What the binary is for, if it is not for this machine.
+    /// Platform of the binary, if it is another one than this machine's.
     pub target: Option<String>,
     pub binary: Option<PathBuf>,
     scratch: TempDir,
@@ -92,18 +92,18 @@ fn alhena(job: &Job) -> Result<PathBuf, String> {
 
 #[derive(clap::Args)]
 pub struct Options {
-    /// Those to build; all without it
+    /// Packages to build; all by default
     names: Vec<String>,
-    /// Where finished packages go [default: target/packages]
+    /// Directory for finished packages [default: target/packages]
     #[arg(long, value_parser = absolute)]
     out: Option<PathBuf>,
-    /// The profile of cargo that the binary is built with
+    /// Cargo profile of the binary
     #[arg(long, default_value = "release")]
     profile: String,
-    /// What the binary is for, if it is not for this machine
+    /// Platform of the binary, if it is another one than this machine's
     #[arg(long, value_name = "TRIPLE", value_parser = platforms::of)]
     target: Option<Platform>,
-    /// A binary that was built before
+    /// Binary that is already built
     #[arg(long, value_parser = file)]
     binary: Option<PathBuf>,
     /// List the packages

@@ -14,11 +14,10 @@ const WARM: &str = "real_pool::soak::real_cli_each_of_many_prompts_has_one_outco
 
 #[derive(clap::Subcommand)]
 pub enum Soak {
-    /// Runs batches on workers, everybody killed at random, on stand-ins and on the real CLI: every job has one result
+    /// Run batches on workers and kill them at random, on stand-ins and on the real CLI: every job has one result
     Batch {
         #[arg(long, default_value_t = 10)]
         seeds: u64,
-        /// The first seed
         #[arg(long, default_value_t = 1)]
         first: u64,
         #[arg(long, default_value_t = 1000)]
@@ -26,14 +25,14 @@ pub enum Soak {
         #[arg(long, default_value_t = 40)]
         real_jobs: u64,
     },
-    /// Runs eight agents and eight loops of commands: nothing may end
+    /// Run eight agents and eight loops of commands: nothing may end
     Terminal {
         #[arg(long, default_value_t = 10)]
         minutes: u64,
         #[arg(long)]
         tmux: Option<PathBuf>,
     },
-    /// Sends prompts through the pool with stops, kills and slow answers
+    /// Send prompts through the pool with stops, kills and slow answers
     Warm {
         #[arg(long, default_value_t = 1000)]
         prompts: u64,

@@ -148,7 +148,7 @@ fn once(file: &Path) -> Result<String, String> {
 
 fn ours(file: &Path) -> Result<(f64, Counts), String> {
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
-    side("Alhena's", Command::new(own).args(["bench", "parse", "once"]).arg(file))
+    side("Alhena's", Command::new(own).args(["bench", "--as-built", "parse", "once"]).arg(file))
 }
 
 fn script() -> PathBuf {

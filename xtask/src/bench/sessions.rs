@@ -57,7 +57,7 @@ fn messages_against_node(home: &Path, rounds: u64) -> Result<f64, String> {
     for _ in 0..rounds {
         let (node_seconds, node_saw, _) = side(Command::new("node").arg(&script).arg(home))?;
         let mut own = Command::new(std::env::current_exe().map_err(|error| error.to_string())?);
-        let (seconds, saw, peak) = side(own.args(["bench", "sessions", "load"]).arg(home))?;
+        let (seconds, saw, peak) = side(own.args(["bench", "--as-built", "sessions", "load"]).arg(home))?;
         if saw != node_saw {
             return Err(format!("the two sides saw different things: alhena {saw:?}, node {node_saw:?}"));
         }

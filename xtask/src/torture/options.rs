@@ -7,29 +7,29 @@ use super::plan::{Kind, Plan};
 
 #[derive(Debug, clap::Args)]
 pub struct Options {
-    /// Begin new trials for so long
+    /// Begin no new trial after this many minutes
     #[arg(long, default_value_t = 2)]
     minutes: u64,
     #[arg(long, conflicts_with = "minutes")]
     seconds: Option<u64>,
-    /// All trials follow from it; chosen at random without it
+    /// Seed of all trials; random by default
     #[arg(long)]
     seed: Option<u64>,
-    /// Repeat this one alone
+    /// Run only the trial with this seed
     #[arg(long)]
     trial: Option<u64>,
     #[arg(long, value_parser = Kind::read)]
     pub kind: Option<Kind>,
-    /// At most so many trials
+    /// Maximum number of trials
     #[arg(long)]
     most: Option<u64>,
-    /// How many at once
+    /// Maximum concurrent trials
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=64))]
     pub jobs: u8,
     /// Print the report as JSON on stdout
     #[arg(long)]
     pub json: bool,
-    /// Use the binaries that are there
+    /// Use binaries that are already built
     #[arg(long)]
     pub no_build: bool,
 }
