@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use alhena_batch::queue::{Address, Batch, Label, Layout, Name, Queue, QueueError};
-use alhena_testbed::HeldPort;
+use alhena_batch::queue::{Address, Batch, Gathered, Label, Layout, Name, Queue, QueueError};
 use alhena_testbed::nats::{NatsServer, cluster, urls};
 use alhena_testbed::tls::TlsFront;
+use alhena_testbed::{Deadline, HeldPort};
 
 const SOON: Duration = Duration::from_millis(200);
 const LONG: Duration = Duration::from_secs(60);
@@ -29,6 +29,13 @@ fn connect(servers: &[NatsServer], layout: &Layout) -> Queue {
     }
 }
 
+/// A server of its own, and a batch.
+fn alone(layout: Layout) -> ([NatsServer; 1], Queue, Name) {
+    let servers = [NatsServer::alone().unwrap()];
+    let queue = connect(&servers, &layout);
+    (servers, queue, name("b"))
+}
+
 fn name(text: &str) -> Name {
     text.parse().unwrap()
 }
@@ -36,20 +43,17 @@ fn name(text: &str) -> Name {
 fn all_results(queue: &Queue, batch: &Name, how_many: usize) -> BTreeMap<(String, u32), Vec<String>> {
     let mut gathering = queue.gather(batch);
     let mut results: BTreeMap<(String, u32), Vec<String>> = BTreeMap::new();
-    let begin = Instant::now();
-    while results.len() < how_many && begin.elapsed() < LONG * 3 {
-        if let Some(one) = gathering.next(Duration::from_secs(2)).unwrap_or(None) {
-            results
-                .entry((one.job, one.attempt))
-                .or_default()
-                .push(String::from_utf8_lossy(&one.payload).into_owned());
-        }
+    let mut add = |one: Gathered| {
+        let said = String::from_utf8_lossy(&one.payload).into_owned();
+        results.entry((one.job, one.attempt)).or_default().push(said);
+        results.len()
+    };
+    let (begin, mut count) = (Instant::now(), 0);
+    while count < how_many && begin.elapsed() < LONG * 3 {
+        count = gathering.next(Duration::from_secs(2)).unwrap_or(None).map_or(count, &mut add);
     }
     while let Ok(Some(one)) = gathering.next(SOON) {
-        results
-            .entry((one.job, one.attempt))
-            .or_default()
-            .push(String::from_utf8_lossy(&one.payload).into_owned());
+        add(one);
     }
     results
 }
@@ -70,9 +74,7 @@ fn by_hand(server: &NatsServer, messages: &[(&str, &str)]) {
 
 #[test]
 fn a_job_goes_to_one_worker_and_its_result_to_everybody() {
-    let servers = [NatsServer::alone().unwrap()];
-    let queue = connect(&servers, &Layout::default());
-    let batch = name("b");
+    let (_servers, queue, batch) = alone(Layout::default());
     queue.announce(&batch, &Batch::new(2, "mine")).unwrap();
     assert!(queue.put(&batch, "a b.c", 1, &Label::any(), b"do it").unwrap());
     assert!(!queue.put(&batch, "a b.c", 1, &Label::any(), b"do it").unwrap());
@@ -101,10 +103,7 @@ fn a_job_goes_to_one_worker_and_its_result_to_everybody() {
 
 #[test]
 fn a_worker_that_dies_loses_its_job_to_another_and_its_late_result_does_not_count() {
-    let servers = [NatsServer::alone().unwrap()];
-    let layout = Layout::default().lease(Duration::from_secs(1));
-    let queue = connect(&servers, &layout);
-    let batch = name("b");
+    let (_servers, queue, batch) = alone(Layout::default().lease(Duration::from_secs(1)));
     queue.put(&batch, "1", 1, &Label::any(), b"job").unwrap();
     // Nobody renews its lease, and nobody says a word.
     drop(queue.worker(&[]).unwrap().next(LONG).unwrap().unwrap());
@@ -122,9 +121,7 @@ fn a_worker_that_dies_loses_its_job_to_another_and_its_late_result_does_not_coun
 
 #[test]
 fn a_lease_is_renewed_while_somebody_works() {
-    let servers = [NatsServer::alone().unwrap()];
-    let queue = connect(&servers, &Layout::default().lease(Duration::from_secs(6)));
-    let batch = name("b");
+    let (_servers, queue, batch) = alone(Layout::default().lease(Duration::from_secs(6)));
     queue.put(&batch, "1", 1, &Label::any(), b"job").unwrap();
     let mut worker = queue.worker(&[]).unwrap();
     let held = worker.next(LONG).unwrap().unwrap();
@@ -137,9 +134,7 @@ fn a_lease_is_renewed_while_somebody_works() {
 
 #[test]
 fn a_job_that_ends_its_workers_is_put_aside_with_a_result() {
-    let servers = [NatsServer::alone().unwrap()];
-    let queue = connect(&servers, &Layout::default().deliveries(2));
-    let batch = name("b");
+    let (_servers, queue, batch) = alone(Layout::default().deliveries(2));
     queue.announce(&batch, &Batch::new(1, "")).unwrap();
     queue.put(&batch, "bomb", 1, &Label::any(), b"job").unwrap();
     let mut worker = queue.worker(&[]).unwrap();
@@ -157,9 +152,7 @@ fn a_job_that_ends_its_workers_is_put_aside_with_a_result() {
 
 #[test]
 fn labels_lead_jobs_to_those_who_have_them() {
-    let servers = [NatsServer::alone().unwrap()];
-    let queue = connect(&servers, &Layout::default());
-    let batch = name("b");
+    let (_servers, queue, batch) = alone(Layout::default());
     let gpu: Label = "gpu".parse().unwrap();
     queue.put(&batch, "g", 1, &gpu, b"").unwrap();
     queue.put(&batch, "a", 1, &Label::any(), b"").unwrap();
@@ -180,11 +173,7 @@ fn a_cancelled_batch_leaves_the_queue_and_its_workers_hear_of_it() {
     queue.put(&other, "1", 1, &Label::any(), b"").unwrap();
     let cancelled = queue.watch_cancelled();
     queue.cancel(&batch).unwrap();
-    let begin = Instant::now();
-    while !cancelled.has("b") {
-        assert!(begin.elapsed() < LONG);
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    assert!(Deadline::after(LONG).wait_until(|| cancelled.has("b")));
     assert!(!cancelled.has("other"));
     let mut worker = queue.worker(&[]).unwrap();
     assert_eq!(worker.next(LONG).unwrap().unwrap().batch(), "other");
@@ -197,11 +186,8 @@ fn a_batch_that_is_cancelled_after_the_server_lost_its_storage_is_heard_of() {
     let queue = connect(&servers, &Layout::default());
     let cancelled = queue.watch_cancelled();
     let is_heard = |batch: &Name| {
-        let begin = Instant::now();
-        while !cancelled.has(&batch.to_string()) {
-            assert!(begin.elapsed() < LONG, "{batch}");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        let heard = || cancelled.has(&batch.to_string());
+        assert!(Deadline::after(LONG).wait_until(heard), "{batch}");
     };
     // The numbers of the first bucket are higher than any of the second.
     let (before, after) = (name("before"), name("after"));
@@ -215,11 +201,7 @@ fn a_batch_that_is_cancelled_after_the_server_lost_its_storage_is_heard_of() {
     other.cancel(&after).unwrap();
     is_heard(&after);
     other.announce(&before, &Batch::new(1, "")).unwrap();
-    let begin = Instant::now();
-    while cancelled.has("before") {
-        assert!(begin.elapsed() < LONG);
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    assert!(Deadline::after(LONG).wait_until(|| !cancelled.has("before")));
 }
 
 #[test]
@@ -277,10 +259,7 @@ fn a_limit_that_a_wrong_clock_announced_is_bounded_and_replaced_by_the_next() {
 
 #[test]
 fn a_worker_takes_jobs_again_after_the_server_lost_its_storage() {
-    let mut servers = [NatsServer::alone().unwrap()];
-    let layout = Layout::default().lease(Duration::from_secs(5));
-    let queue = connect(&servers, &layout);
-    let batch = name("b");
+    let (mut servers, queue, batch) = alone(Layout::default().lease(Duration::from_secs(5)));
     let gpu: Label = "gpu".parse().unwrap();
     let mut worker = queue.worker(std::slice::from_ref(&gpu)).unwrap();
     assert!(queue.put(&batch, "1", 1, &Label::any(), b"job").unwrap());
@@ -310,9 +289,7 @@ fn a_worker_takes_jobs_again_after_the_server_lost_its_storage() {
 
 #[test]
 fn whoever_waits_for_results_notices_that_the_server_lost_its_storage_and_which_jobs_with_it() {
-    let mut servers = [NatsServer::alone().unwrap()];
-    let queue = connect(&servers, &Layout::default());
-    let batch = name("b");
+    let (mut servers, queue, batch) = alone(Layout::default());
     let put = |job: &str| queue.put(&batch, job, 1, &Label::any(), b"job").unwrap();
     let keys = |jobs: &[&str]| jobs.iter().map(|job| ((*job).to_owned(), 1)).collect::<Vec<(String, u32)>>();
     let mut worker = queue.worker(&[]).unwrap();
@@ -329,11 +306,8 @@ fn whoever_waits_for_results_notices_that_the_server_lost_its_storage_and_which_
     servers[0].lose_storage().unwrap();
     // Somebody else is faster: streams that are there again are new all the same.
     let other = connect(&servers, &Layout::default());
-    let begin = Instant::now();
-    while !gathering.begins_anew().unwrap_or(false) {
-        assert!(begin.elapsed() < LONG, "nobody noticed");
-        std::thread::sleep(SOON);
-    }
+    let noticed = Deadline::after(LONG).wait_until(|| gathering.begins_anew().unwrap_or(false));
+    assert!(noticed, "nobody noticed");
     // Until the submitter has put everything back: what fails on the way is tried again.
     assert!(gathering.begins_anew().unwrap());
     gathering.restored();
@@ -349,9 +323,7 @@ fn whoever_waits_for_results_notices_that_the_server_lost_its_storage_and_which_
 
 #[test]
 fn what_is_no_job_of_ours_is_taken_out_and_stops_nobody() {
-    let servers = [NatsServer::alone().unwrap()];
-    let queue = connect(&servers, &Layout::default());
-    let batch = name("b");
+    let (servers, queue, batch) = alone(Layout::default());
     queue.put(&batch, "1", 1, &Label::any(), b"job").unwrap();
     by_hand(&servers[0], &[("alhena.jobs.any.b.x.1", "nonsense!")]);
     queue.put(&batch, "2", 1, &Label::any(), b"job").unwrap();
@@ -374,9 +346,7 @@ fn headed(batch: &str, job: &str, attempt: u32) -> String {
 
 #[test]
 fn a_job_whose_head_does_not_fit_where_it_was_put_is_taken_out_and_told() {
-    let servers = [NatsServer::alone().unwrap()];
-    let queue = connect(&servers, &Layout::default());
-    let batch = name("b");
+    let (servers, queue, batch) = alone(Layout::default());
     queue.announce(&batch, &Batch::new(1, "")).unwrap();
     let long = "x".repeat(5000);
     let heads = [("a b", "1", 1), ("", "1", 1), ("*", "1", 1), (&long, "1", 1), ("other", "1", 1)];
@@ -409,9 +379,7 @@ fn a_job_whose_head_does_not_fit_where_it_was_put_is_taken_out_and_told() {
 
 #[test]
 fn a_result_whose_head_does_not_fit_where_it_was_put_is_passed_over() {
-    let servers = [NatsServer::alone().unwrap()];
-    let queue = connect(&servers, &Layout::default());
-    let batch = name("b");
+    let (servers, queue, batch) = alone(Layout::default());
     queue.put(&batch, "1", 1, &Label::any(), b"job").unwrap();
     let (mine, later, other) = (headed("b", "1", 1), headed("b", "1", 2), headed("other", "x", 1));
     let messages = [
@@ -436,9 +404,7 @@ fn a_result_whose_head_does_not_fit_where_it_was_put_is_passed_over() {
 
 #[test]
 fn what_refers_to_a_file_that_is_gone_is_told_as_such_and_holds_up_nobody() {
-    let servers = [NatsServer::alone().unwrap()];
-    let queue = connect(&servers, &Layout::default());
-    let batch = name("b");
+    let (servers, queue, batch) = alone(Layout::default());
     let head = serde_json::json!({"batch": "b", "job": "1", "attempt": 1, "object": "job.b.gone"});
     let message = format!("{head}\n");
     by_hand(&servers[0], &[("alhena.jobs.any.b.1.1", &message), ("alhena.results.b.1.1", &message)]);
@@ -459,9 +425,7 @@ fn what_refers_to_a_file_that_is_gone_is_told_as_such_and_holds_up_nobody() {
 /// What stands in the store of files anybody may have written who can write there.
 #[test]
 fn a_file_that_is_torn_or_odd_is_told_as_such_and_holds_up_nobody() {
-    let servers = [NatsServer::alone().unwrap()];
-    let queue = connect(&servers, &Layout::default());
-    let batch = name("b");
+    let (servers, queue, batch) = alone(Layout::default());
     let torn = r#"{"name":"torn","bucket":"alhena-files","nuid":"n1","size":9,"chunks":1}"#;
     let link = r#"{"name":"link","bucket":"alhena-files","options":{"link":{"name":"link","bucket":"alhena-files"}}}"#;
     let bucket = r#"{"name":"bucket","bucket":"other","nuid":"n2","size":9,"chunks":1}"#;
@@ -561,9 +525,7 @@ fn a_cluster_that_loses_a_server_loses_no_job() {
 
 #[test]
 fn a_job_that_is_withdrawn_is_given_to_nobody_and_a_result_that_is_forgotten_can_come_again() {
-    let servers = [NatsServer::alone().unwrap()];
-    let queue = connect(&servers, &Layout::default());
-    let batch = name("b");
+    let (_servers, queue, batch) = alone(Layout::default());
     let gpu: Label = "gpu".parse().unwrap();
     queue.put(&batch, "a b", 1, &gpu, b"job").unwrap();
     queue.put(&batch, "other", 1, &gpu, b"job").unwrap();
@@ -581,9 +543,7 @@ fn a_job_that_is_withdrawn_is_given_to_nobody_and_a_result_that_is_forgotten_can
 
 #[test]
 fn a_job_that_nobody_wants_leaves_no_result_and_whoever_listens_hears_of_beginnings() {
-    let servers = [NatsServer::alone().unwrap()];
-    let queue = connect(&servers, &Layout::default());
-    let batch = name("b");
+    let (_servers, queue, batch) = alone(Layout::default());
     let (tell, told) = std::sync::mpsc::channel();
     queue.watch_begun(&batch, move |begun| drop(tell.send(begun))).unwrap();
     queue.put(&batch, "1", 1, &Label::any(), b"job").unwrap();
@@ -599,9 +559,7 @@ fn a_job_that_nobody_wants_leaves_no_result_and_whoever_listens_hears_of_beginni
 
 #[test]
 fn who_works_on_a_job_says_so_with_every_renewal_and_when_it_is_given_back() {
-    let servers = [NatsServer::alone().unwrap()];
-    let queue = connect(&servers, &Layout::default().lease(Duration::from_secs(1)));
-    let batch = name("b");
+    let (_servers, queue, batch) = alone(Layout::default().lease(Duration::from_secs(1)));
     let (tell, told) = std::sync::mpsc::channel();
     queue.watch_begun(&batch, move |begun| drop(tell.send(begun))).unwrap();
     queue.put(&batch, "1", 1, &Label::any(), b"job").unwrap();
@@ -624,9 +582,7 @@ fn who_works_on_a_job_says_so_with_every_renewal_and_when_it_is_given_back() {
 
 #[test]
 fn what_was_gathered_says_how_much_more_there_is() {
-    let servers = [NatsServer::alone().unwrap()];
-    let queue = connect(&servers, &Layout::default());
-    let batch = name("b");
+    let (_servers, queue, batch) = alone(Layout::default());
     let mut worker = queue.worker(&[]).unwrap();
     for job in ["1", "2", "3"] {
         queue.put(&batch, job, 1, &Label::any(), b"job").unwrap();
@@ -639,9 +595,7 @@ fn what_was_gathered_says_how_much_more_there_is() {
 
 #[test]
 fn files_of_a_batch_are_had_by_name_and_forgotten_with_it() {
-    let servers = [NatsServer::alone().unwrap()];
-    let queue = connect(&servers, &Layout::default());
-    let batch = name("b");
+    let (_servers, queue, batch) = alone(Layout::default());
     let large = vec![7; 3 << 20];
     let file = queue.keep_file(&batch, &large).unwrap();
     assert_eq!(queue.keep_file(&batch, &large).unwrap(), file);

@@ -122,23 +122,9 @@ fn commands(desk: &Desk) -> Vec<(Vec<String>, Expect)> {
     let mut add = |seen: Expect, words: &[&str]| {
         all.push((words.iter().map(|word| (*word).to_owned()).collect(), seen))
     };
-    let views = [
-        "pretty",
-        "text",
-        "events",
-        "outcome",
-        "messages",
-        "message-lines",
-        "stream-json",
-        "json",
-        "agent-cli-sdk",
-        "agent-cli-sdk-lines",
-        "aiwf",
-        "openase",
-        "openase-ticket",
-        "promptfoo",
-    ];
-    for view in views {
+    let views = "pretty text events outcome messages message-lines stream-json json agent-cli-sdk agent-cli-sdk-lines aiwf openase \
+                 openase-ticket promptfoo";
+    for view in views.split(' ') {
         add(Expect::Evil, &["run", "--trust", "--as", view, EVIL]);
         add(Expect::Evil, &["parse", "stdout", "--stderr", "stderr", "--exit-code", "1", "--as", view]);
     }

@@ -42,31 +42,14 @@ fn jobs_on_stdin_are_done_while_it_is_still_being_written() {
 fn tables_templates_and_defaults_make_jobs() {
     let desk = Desk::new("table");
     desk.write("files.csv", "id,file,model\r\na,\"src/a b.rs\",\r\nb,\"quote \"\"x\"\"\",gemini-2.5-pro\r\n");
-    let done = desk.batch(
-        "files.csv",
-        &[
-            "--template",
-            "Review {file} {{now}}",
-            "--set",
-            "model=gemini-2.5-flash",
-            "--set",
-            "timeout=1m",
-            "--jobs",
-            "1",
-        ],
-    );
+    let defaults = "--set model=gemini-2.5-flash --set timeout=1m --jobs 1".split(' ');
+    let args: Vec<&str> = ["--template", "Review {file} {{now}}"].into_iter().chain(defaults).collect();
+    let done = desk.batch("files.csv", &args);
     assert!(done.succeeded(), "{}", done.stderr_text());
     assert_eq!(desk.prompts(), ["Review src/a b.rs {now}", "Review quote \"x\" {now}"]);
-    let models: Vec<String> = desk
-        .hostile
-        .hostile
-        .starts()
-        .unwrap()
-        .iter()
-        .filter_map(|start| {
-            start.argv.iter().find_map(|word| word.strip_prefix("--model=")).map(str::to_owned)
-        })
-        .collect();
+    let starts = desk.hostile.hostile.starts().unwrap();
+    let words = starts.iter().flat_map(|start| &start.argv);
+    let models: Vec<&str> = words.filter_map(|word| word.strip_prefix("--model=")).collect();
     assert_eq!(models, ["gemini-2.5-flash", "gemini-2.5-pro"]);
     // The second row is the third line.
     desk.write("files.tsv", "file\tmodel\na\n");

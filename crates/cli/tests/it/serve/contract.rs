@@ -159,26 +159,10 @@ console.log(response.status, problem?.kind);
 "#,
     )
     .unwrap();
-    succeeds(node().arg("node_modules/typescript/bin/tsc").args([
-        "--strict",
-        "--module",
-        "NodeNext",
-        "--target",
-        "es2022",
-        "--skipLibCheck",
-        "--allowImportingTsExtensions",
-        "--noEmit",
-        "program.ts",
-    ]));
-    succeeds(node().arg("node_modules/typescript/bin/tsc").args([
-        "--module",
-        "NodeNext",
-        "--target",
-        "es2022",
-        "--skipLibCheck",
-        "--rewriteRelativeImportExtensions",
-        "program.ts",
-    ]));
+    for options in ["--strict --allowImportingTsExtensions --noEmit", "--rewriteRelativeImportExtensions"] {
+        let options = format!("--module NodeNext --target es2022 --skipLibCheck {options} program.ts");
+        succeeds(node().arg("node_modules/typescript/bin/tsc").args(options.split(' ')));
+    }
     let said = succeeds(node().arg("program.js").args([&served.host, &served.token]));
     assert!(said.contains("success Hello from there") && said.contains("404 not_found"), "{said}");
 }
