@@ -23,7 +23,7 @@ use crate::hooks::Audit;
 use crate::neighbours::{Neighbours, Others};
 use crate::rate_limit::{Meanwhile, Next, Patience};
 use crate::recording::Recorder;
-use crate::request::Request;
+use crate::request::ResolvedRequest;
 use crate::retries::Attempt;
 use crate::run::{Item, Sessions};
 use crate::tail::SessionTail;
@@ -97,7 +97,7 @@ impl Account {
     }
 
     /// Feeds prices and spending limits, before anything else.
-    pub(crate) fn take_prices(&mut self, request: &Request, meter: Option<&Arc<Meter>>) {
+    pub(crate) fn take_prices(&mut self, request: &ResolvedRequest, meter: Option<&Arc<Meter>>) {
         if let Some(prices) = &request.prices {
             self.feed(Input::Prices(Box::new(prices.clone())));
         }

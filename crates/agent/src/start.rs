@@ -25,7 +25,7 @@ use crate::prepare::{self, Again, Ready, RunError};
 use crate::prices;
 use crate::rate_limit::Patience;
 use crate::recording::{Header, Recorder, secrets};
-use crate::request::{Prompt, Request, RunExtras, Transport};
+use crate::request::{Prompt, ResolvedRequest, RunExtras, Transport};
 use crate::run::{Queue, Run, Stopper};
 use crate::supervise::custody::keeper_program;
 use crate::tail::SessionTail;
@@ -56,7 +56,7 @@ impl Gemini {
         extras: RunExtras,
     ) -> Result<Run, RunError> {
         let environment = extras.environment.clone();
-        self.run_in(Request::for_program(Some(prompt.into()), options, extras)?, &environment)
+        self.start(ResolvedRequest::for_program(Some(prompt.into()), options, extras)?, &environment)
     }
 
     /// For recordings.
@@ -66,7 +66,7 @@ impl Gemini {
 
     /// Starts a run whose options are resolved, for programs of this workspace.
     #[doc(hidden)]
-    pub fn run_in(&self, request: Request, environment: &Environment) -> Result<Run, RunError> {
+    pub fn start(&self, request: ResolvedRequest, environment: &Environment) -> Result<Run, RunError> {
         if request.chosen_transport() == Transport::Acp {
             return acp::run_once(acp::Who::Gemini(self), request, environment);
         }
@@ -92,7 +92,7 @@ fn launch(
     again: Option<Again>,
     recorder: Option<Recorder>,
     keeper: Option<PathBuf>,
-    request: &Request,
+    request: &ResolvedRequest,
     started: Instant,
 ) -> std::io::Result<Run> {
     let dir = ready.dir.clone();
@@ -152,7 +152,10 @@ fn launch(
 }
 
 /// The program that is to be the keeper, or the refusal to run without one.
-pub(crate) fn keeper(request: &Request, environment: &Environment) -> Result<Option<PathBuf>, RunError> {
+pub(crate) fn keeper(
+    request: &ResolvedRequest,
+    environment: &Environment,
+) -> Result<Option<PathBuf>, RunError> {
     match keeper_program(environment) {
         None if request.require_keeper => Err(RunError::usage(
             "no process can supervise the run: there is no keeper",
@@ -162,7 +165,7 @@ pub(crate) fn keeper(request: &Request, environment: &Environment) -> Result<Opt
     }
 }
 
-pub(crate) fn interpreter(request: &Request, home: Option<&Home>) -> Interpreter {
+pub(crate) fn interpreter(request: &ResolvedRequest, home: Option<&Home>) -> Interpreter {
     let interpreter = Interpreter::with(witnesses(home));
     if request.conversation { interpreter.keeping_conversation() } else { interpreter }
 }
@@ -172,7 +175,11 @@ fn witnesses(home: Option<&Home>) -> Witnesses {
     Witnesses { disk: true, session: home.is_some() }
 }
 
-pub(crate) fn recorder(request: &Request, who: &Value, ready: &Ready) -> Result<Option<Recorder>, RunError> {
+pub(crate) fn recorder(
+    request: &ResolvedRequest,
+    who: &Value,
+    ready: &Ready,
+) -> Result<Option<Recorder>, RunError> {
     let Some(dir) = &request.record else { return Ok(None) };
     let hint = "Give --record a new or empty directory.";
     let mask = secrets(request, &ready.environment, &ready.dir);
@@ -188,7 +195,7 @@ pub(crate) fn recorder(request: &Request, who: &Value, ready: &Ready) -> Result<
 }
 
 /// What was asked; of the environment only the names.
-fn described(request: &Request, who: &Value, ready: &Ready) -> Value {
+fn described(request: &ResolvedRequest, who: &Value, ready: &Ready) -> Value {
     let text = |text: &OsString| text.to_string_lossy().into_owned();
     let launch = &ready.launch;
     let mut described = json!({

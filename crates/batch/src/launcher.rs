@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use alhena_agent::env::Environment;
-use alhena_agent::{Request, RunError, Whom};
+use alhena_agent::{ResolvedRequest, RunError, Whom};
 use alhena_model::{Hint, Outcome, Prompt, RunOptions, Setting, SettingError};
 
 /// Knows files with defaults, the scripted model, cassettes, and where Gemini CLI is.
@@ -18,7 +18,7 @@ pub trait Launcher: Send + Sync {
 /// A run that is ready to start.
 pub struct Launch {
     /// What to do.
-    pub request: Request,
+    pub request: ResolvedRequest,
     /// The agent that does it.
     pub agent: Whom,
     /// Its environment.

@@ -64,7 +64,7 @@ impl Local {
     fn start(&self, launch: Launch, transport: Option<Transport>) -> Result<Run, RunError> {
         let Launch { mut request, agent, environment, .. } = launch;
         let gemini = match agent {
-            Whom::Other(agent) => return agent.run_in(request, &environment),
+            Whom::Other(agent) => return agent.start(request, &environment),
             Whom::Gemini(gemini) => gemini,
         };
         request.transport = transport.unwrap_or(Transport::Auto);
@@ -75,8 +75,8 @@ impl Local {
                     && Pool::fits_in(&gemini, &request, &environment).is_ok()
         };
         match &self.pool {
-            Some(pool) if is_warm() => pool.run_in(&gemini, request, &environment),
-            _ => gemini.run_in(request, &environment),
+            Some(pool) if is_warm() => pool.start(&gemini, request, &environment),
+            _ => gemini.start(request, &environment),
         }
     }
 }

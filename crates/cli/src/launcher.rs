@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use alhena_agent::env::Environment;
 use alhena_agent::facts::{self, TrustState};
-use alhena_agent::{Approval, Gemini, Request, RunError, Trust};
+use alhena_agent::{Approval, Gemini, ResolvedRequest, RunError, Trust};
 use alhena_agent::{Prompt, Whom};
 use alhena_batch::launcher::{Launch, Launcher, in_fields};
 use alhena_model::RunOptions;
@@ -56,7 +56,7 @@ impl BinaryLauncher {
         &self,
         scenario: Option<&Path>,
         approval: Option<Approval>,
-        request: &mut Request,
+        request: &mut ResolvedRequest,
         environment: &mut Environment,
     ) -> Result<Arc<Offline>, RunError> {
         let mut started = self.offline.lock();
@@ -85,7 +85,7 @@ impl BinaryLauncher {
         &self,
         named: Option<PathBuf>,
         offline: bool,
-        request: &mut Request,
+        request: &mut ResolvedRequest,
         environment: &Environment,
     ) -> Result<Gemini, RunError> {
         // Where it is named, it is the same for all.
@@ -147,7 +147,7 @@ impl Launcher for BinaryLauncher {
 }
 
 /// A copy of a folder that the user trusts is trusted as that is.
-fn trust_as_original(request: &mut Request, environment: &Environment) {
+fn trust_as_original(request: &mut ResolvedRequest, environment: &Environment) {
     let dir = request.dir.as_deref().unwrap_or(Path::new("."));
     let dir = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
     let Some(home) = environment.gemini_home() else { return };

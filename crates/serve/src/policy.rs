@@ -7,7 +7,7 @@ mod paths;
 use std::io;
 use std::path::Path;
 
-use alhena_agent::Request;
+use alhena_agent::ResolvedRequest;
 use alhena_model::options::{BadValue, Prompt, Setting};
 use alhena_model::{Approval, Failure, FailureKind, Policy, Refusal, RunOptions};
 use axum::http::StatusCode;
@@ -150,7 +150,11 @@ pub fn may_use(policy: &Policy, folder: &Path) -> bool {
 
 /// Applies the policy to what the options came to with the defaults of files, right before a task begins. A mode that the request
 /// did not name is lowered to the limit.
-pub fn limit(policy: &Policy, options: &RunOptions, request: &mut Request) -> Result<(), Box<Failure>> {
+pub fn limit(
+    policy: &Policy,
+    options: &RunOptions,
+    request: &mut ResolvedRequest,
+) -> Result<(), Box<Failure>> {
     let refused = |message: String, hint: &str| {
         Err(Box::new(Failure::new(FailureKind::Input, message).with_hint(hint.to_owned())))
     };

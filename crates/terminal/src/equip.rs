@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use alhena_agent::env::{self, Environment};
-use alhena_agent::{Request, RunExtras, SystemPrompt};
+use alhena_agent::{ResolvedRequest, RunExtras, SystemPrompt};
 use alhena_model::Setting;
 use alhena_model::options::PromptMode;
 
@@ -60,7 +60,7 @@ impl Equipped {
             let message = format!("{} does not apply to a terminal", setting.name());
             return Err(TerminalError::usage(message, "Leave it out."));
         }
-        let request = Request::of(None, options, RunExtras::of(environment.clone()))?;
+        let request = ResolvedRequest::of(None, options, RunExtras::of(environment.clone()))?;
         let mut inner = environment.clone();
         inner.set(crate::TERMINAL_ID, id);
         for (name, value) in request.env {

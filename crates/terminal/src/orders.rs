@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use alhena_agent::env::Environment;
 use alhena_agent::home::McpServer;
-use alhena_agent::{Prompt, Request, RunExtras};
+use alhena_agent::{Prompt, ResolvedRequest, RunExtras};
 use alhena_model::RunOptions;
 use alhena_sys::files;
 use serde::{Deserialize, Serialize};
@@ -62,9 +62,12 @@ impl Orders {
         serde_json::from_slice(&bytes).map_err(|error| failed(error.into()))
     }
 
-    pub(crate) fn request(self, environment: &Environment) -> Result<Request, TerminalError> {
-        let mut request =
-            Request::of(Prompt::from(self.prompt), &self.options, RunExtras::of(environment.clone()))?;
+    pub(crate) fn request(self, environment: &Environment) -> Result<ResolvedRequest, TerminalError> {
+        let mut request = ResolvedRequest::of(
+            Prompt::from(self.prompt),
+            &self.options,
+            RunExtras::of(environment.clone()),
+        )?;
         request.mcp_servers = McpServer::from_json(self.mcp_servers)
             .map_err(|error| TerminalError::usage(error.to_string(), ""))?;
         Ok(request)

@@ -36,7 +36,7 @@ use super::turn::Exchange;
 use crate::engine::{Outlet, Process, StopAsked, Transport};
 use crate::neighbours::Neighbours;
 use crate::recording::Recorder;
-use crate::request::Request;
+use crate::request::ResolvedRequest;
 use crate::run::Item;
 use crate::supervise::protocol::Gentle;
 use crate::tail::SessionTail;
@@ -50,7 +50,7 @@ pub(super) struct Acp {
     lines: VecDeque<Heard>,
     orders: Receiver<super::hotline::Order>,
     hotline: Weak<Hotline>,
-    request: Request,
+    request: ResolvedRequest,
     dir: PathBuf,
     gate: Gate,
     /// Who decides before a tool runs.

@@ -9,7 +9,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use alhena_agent::Request;
+use alhena_agent::ResolvedRequest;
 use alhena_agent::env::Environment;
 use alhena_scripted::{Observed, Scenario, Server, tour};
 use alhena_sys::files;
@@ -116,7 +116,8 @@ fn serve(
     })?;
     let server = start(args.port)?;
     let options = &args.cassette.options;
-    let inserted = cassette::insert(options, &server, None, &Request::default(), &environment, &home)?;
+    let inserted =
+        cassette::insert(options, &server, None, &ResolvedRequest::default(), &environment, &home)?;
     let silent = args.background || args.quiet;
     if let Some((path, inserted)) = options.cassette.as_deref().zip(inserted.as_ref()).filter(|_| !silent) {
         inserted.notice(path).into_iter().for_each(say);

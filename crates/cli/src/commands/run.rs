@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use alhena_agent::env::Environment;
 use alhena_agent::{Finder, NotFound, Place};
-use alhena_agent::{Gemini, Request, Run, RunError};
+use alhena_agent::{Gemini, ResolvedRequest, Run, RunError};
 use alhena_model::RunOptions;
 use alhena_model::{Failure, FailureKind, Hint, Outcome, Status};
 use alhena_sys::handles;
@@ -117,7 +117,7 @@ fn begin(
     let quiet = args.quiet;
     let Asked { mut request, who, options } = options::asked(args, view, &config, interrupts)?;
     let gemini = match who {
-        Who::Other(agent) => return Ok((agent.run_in(request, &environment)?, None, None)),
+        Who::Other(agent) => return Ok((agent.start(request, &environment)?, None, None)),
         Who::Gemini(gemini) => gemini,
     };
     let offline = offline::prepare(&options, &mut request, &mut environment)?;
@@ -126,14 +126,14 @@ fn begin(
         (None, true) => super::install::fetched(None, &environment, quiet)?,
         (path, _) => find(path, &mut request, &environment, quiet, interrupts)?,
     };
-    let run = gemini.run_in(request, &environment)?;
+    let run = gemini.start(request, &environment)?;
     Ok((run, offline, cassette))
 }
 
 /// Looks for the CLI, on the run's own time: a command that has to be asked for its version may take long.
 pub fn find(
     path: Option<PathBuf>,
-    request: &mut Request,
+    request: &mut ResolvedRequest,
     environment: &Environment,
     quiet: bool,
     interrupts: &Interrupts,

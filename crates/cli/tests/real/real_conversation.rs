@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::lab::{Build, Lab};
 use alhena_agent::home::McpServer;
-use alhena_agent::{Approval, Request};
+use alhena_agent::{Approval, ResolvedRequest};
 use alhena_agent::{Item, recording};
 use alhena_model::{Conversation, Include, Source};
 use alhena_model::{Event, EventKind};
@@ -70,7 +70,7 @@ fn end_answer(text: &mut String, kinds: &mut BTreeMap<String, Vec<Value>>) {
 }
 
 /// One run, learned in three ways; the playback has to equal the run in everything.
-fn three_ways(lab: &Lab, request: Request) -> (Learned, Learned) {
+fn three_ways(lab: &Lab, request: ResolvedRequest) -> (Learned, Learned) {
     let record = lab.home.path().join("recording");
     let mut run = lab.start(request.record(&record).conversation());
     let (mut items, mut played) = (Vec::new(), Vec::new());

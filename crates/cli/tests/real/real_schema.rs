@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::lab::{ALHENA, Build, Lab, warnings};
-use alhena_agent::{Approval, Request};
+use alhena_agent::{Approval, ResolvedRequest};
 use alhena_model::{EventKind, FailureKind, Outcome, Status};
 use alhena_scripted::{Scenario, Turn};
 use alhena_testbed::run_bounded;
@@ -29,7 +29,7 @@ fn lab(name: &str, turns: impl IntoIterator<Item = Turn>) -> Lab {
     Lab::real(name, "0.61.0", scenario)
 }
 
-fn request(lab: &Lab) -> Request {
+fn request(lab: &Lab) -> ResolvedRequest {
     lab.request("How many?").schema(schema())
 }
 
@@ -226,7 +226,7 @@ fn what_cannot_be_kept_is_refused_before_anything_starts() {
     assert_eq!(lab.calls(), 0);
     let old = Lab::real("old", "0.38.2", Scenario::new());
     let request = request(&old).transport(alhena_agent::Transport::Acp);
-    let error = old.gemini.run_in(request, &old.env).unwrap_err();
+    let error = old.gemini.start(request, &old.env).unwrap_err();
     assert!(error.to_string().contains("0.38.2"), "{error}");
 }
 

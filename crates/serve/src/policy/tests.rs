@@ -130,7 +130,8 @@ fn whoever_names_no_mode_gets_one_below_the_limit() {
 #[test]
 fn the_defaults_of_files_count_no_more_than_a_request() {
     let policy = Policy { max_approval: Approval::AutoEdit, ..place().policy };
-    let request = |approval| Request { dir: Some(policy.base.clone()), approval, ..Request::default() };
+    let request =
+        |approval| ResolvedRequest { dir: Some(policy.base.clone()), approval, ..ResolvedRequest::default() };
     let limited = |given: &RunOptions, mut request| {
         limit(&policy, given, &mut request).map(|()| request.approval).map_err(|failure| failure.kind)
     };
@@ -140,7 +141,7 @@ fn the_defaults_of_files_count_no_more_than_a_request() {
     let given = RunOptions { approval: Some(Approval::AutoEdit), ..RunOptions::default() };
     assert_eq!(limited(&given, request(Approval::AutoEdit)), Ok(Approval::AutoEdit));
     assert_eq!(limited(&given, request(Approval::Yolo)), Err(FailureKind::Input));
-    let elsewhere = Request { dir: Some("/".into()), ..request(Approval::Plan) };
+    let elsewhere = ResolvedRequest { dir: Some("/".into()), ..request(Approval::Plan) };
     assert_eq!(limited(&none, elsewhere), Err(FailureKind::Input));
 }
 

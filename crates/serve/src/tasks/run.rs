@@ -84,8 +84,8 @@ fn start(
     request.record = Some(run.dir.join(RECORDING));
     let (model, approval) = (request.model.clone(), request.approval);
     let started = match agent {
-        Whom::Gemini(gemini) => gemini.run_in(request, &environment),
-        Whom::Other(agent) => agent.run_in(request, &environment),
+        Whom::Gemini(gemini) => gemini.start(request, &environment),
+        Whom::Other(agent) => agent.start(request, &environment),
     };
     let started = started.map_err(boxed)?;
     {

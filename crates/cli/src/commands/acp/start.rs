@@ -2,7 +2,7 @@
 
 use alhena_agent::env::Environment;
 use alhena_agent::home::McpServer;
-use alhena_agent::{Approval, Gemini, Request, Resume, RunError, Trust};
+use alhena_agent::{Approval, Gemini, ResolvedRequest, Resume, RunError, Trust};
 use alhena_agent::{RunExtras, Talk, Whom};
 use alhena_hosts::acp::Refusal;
 use alhena_hosts::acp::ask::SessionSetup;
@@ -38,7 +38,7 @@ impl Starter {
             let own = [Setting::Gemini, Setting::Offline];
             options.fill(&Config::of_user(&environment)?.options, &own);
         }
-        let mut base = Request::of(None, &options, RunExtras::of(environment.clone()))?;
+        let mut base = ResolvedRequest::of(None, &options, RunExtras::of(environment.clone()))?;
         let offline = offline::prepare(&options, &mut base, &mut environment)?;
         if offline.is_some() {
             say(format_args!("{}.", offline::NOTICE));
@@ -64,7 +64,7 @@ impl Starter {
         Ok((talk, approval, model))
     }
 
-    fn request(&self, place: SessionSetup, resume: Option<String>) -> Result<Request, Refusal> {
+    fn request(&self, place: SessionSetup, resume: Option<String>) -> Result<ResolvedRequest, Refusal> {
         for dir in std::iter::once(&place.dir).chain(&place.more_dirs) {
             if !dir.is_dir() {
                 let message = format!("{:?} is not a directory", dir.to_string_lossy());
@@ -89,7 +89,7 @@ impl Starter {
             raw_lines: true,
             ..RunExtras::of(self.environment.clone())
         };
-        let mut request = Request::of(None, &options, extras).map_err(refusal)?;
+        let mut request = ResolvedRequest::of(None, &options, extras).map_err(refusal)?;
         request.include_dirs.extend(place.more_dirs);
         request.resume = resume.map(Resume::Id);
         Ok(request)

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use alhena_agent::home::McpServer;
-use alhena_agent::{Approval, Request};
+use alhena_agent::{Approval, ResolvedRequest};
 use alhena_agent::{Item, Transport, recording};
 use alhena_model::{EventKind, FailureKind, Outcome, Status};
 use alhena_scripted::{After, Scenario, Turn};
@@ -30,7 +30,7 @@ struct Learned {
 }
 
 /// One run, and its recording, which has to say the same.
-fn learn(lab: &Lab, transport: Transport, request: Request) -> (Learned, Arc<Outcome>) {
+fn learn(lab: &Lab, transport: Transport, request: ResolvedRequest) -> (Learned, Arc<Outcome>) {
     let record = lab.home.path().join("recording");
     let mut run = lab.start(request.transport(transport).record(&record).conversation());
     let (mut items, mut played) = (Vec::new(), Vec::new());
@@ -99,7 +99,7 @@ fn plain(value: Value, lab: &Lab) -> Value {
     }
 }
 
-fn equal(name: &str, scenario: impl Fn() -> Scenario, request: impl Fn(&Lab) -> Request) -> Learned {
+fn equal(name: &str, scenario: impl Fn() -> Scenario, request: impl Fn(&Lab) -> ResolvedRequest) -> Learned {
     let learn = |transport: Transport| {
         let lab = lab(&format!("{name} {transport:?}"), scenario());
         let request = request(&lab);
@@ -110,7 +110,7 @@ fn equal(name: &str, scenario: impl Fn() -> Scenario, request: impl Fn(&Lab) -> 
     acp
 }
 
-fn yolo(lab: &Lab) -> Request {
+fn yolo(lab: &Lab) -> ResolvedRequest {
     std::fs::write(lab.workspace().join("a.txt"), "alpha\nbeta\n").unwrap();
     lab.request("go").approval(Approval::Yolo)
 }
@@ -214,7 +214,7 @@ fn real_cli_a_loop_that_the_cli_stops_and_a_limit_of_turns_are_told_apart_over_a
     let learn = |limit: Option<u32>| {
         let call = Turn::new().call("list_directory", json!({"dir_path": "."}));
         let lab = lab("loop", Scenario::new().turn(call).after(After::Repeat));
-        learn(&lab, Transport::Acp, limit.into_iter().fold(yolo(&lab), Request::max_turns)).0
+        learn(&lab, Transport::Acp, limit.into_iter().fold(yolo(&lab), ResolvedRequest::max_turns)).0
     };
     let stopped = learn(None);
     let warning = "Loop detected, stopping execution".to_owned();

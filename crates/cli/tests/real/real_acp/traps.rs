@@ -122,7 +122,7 @@ fn real_cli_a_success_whose_finish_reason_nothing_tells_in_time_has_a_warning() 
     // There is none with telemetry of the user's own.
     let mut env = lab.env.clone();
     env.set("GEMINI_TELEMETRY_ENABLED", "false");
-    let outcome = lab.gemini.run_in(request("five"), &env).unwrap().outcome_blocking();
+    let outcome = lab.gemini.start(request("five"), &env).unwrap().outcome_blocking();
     assert_eq!((outcome.status, &outcome.warnings[..]), (Status::Success, &[UNAVAILABLE.to_owned()][..]));
 }
 
