@@ -22,7 +22,7 @@ use crate::home::Finished;
 use crate::hooks::Audit;
 use crate::neighbours::{Neighbours, Others};
 use crate::recording::Recorder;
-use crate::request::Request;
+use crate::request::ResolvedRequest;
 use crate::run::{Item, Sessions};
 use crate::tail::SessionTail;
 use crate::telemetry;
@@ -95,7 +95,7 @@ impl Account {
     }
 
     /// Feeds prices and spending limits, before anything else.
-    pub(crate) fn take_prices(&mut self, request: &Request, meter: Option<&Arc<Meter>>) {
+    pub(crate) fn take_prices(&mut self, request: &ResolvedRequest, meter: Option<&Arc<Meter>>) {
         if let Some(prices) = &request.prices {
             self.feed(Input::Prices(Box::new(prices.clone())));
         }

@@ -13,7 +13,7 @@ use alhena_model::{Prices, SpendingLimits, Timestamp};
 pub(crate) use self::meter::{Meter, Permit, ToolPermit};
 use crate::prepare::RunError;
 use crate::rate_limit::OnRateLimit;
-use crate::request::Request;
+use crate::request::ResolvedRequest;
 
 /// So much of a budget is used when people are told.
 const WARN_AT: f64 = 0.8;
@@ -43,7 +43,7 @@ const ALIASES: [&str; 4] = ["auto", "pro", "flash", "flash-lite"];
 const MODEL_TOOLS: &[(&str, u64)] = &[("google_web_search", 1), ("web_fetch", 2)];
 
 /// Whether a request has a budget.
-pub(crate) fn is_wanted(request: &Request) -> bool {
+pub(crate) fn is_wanted(request: &ResolvedRequest) -> bool {
     request.max_tokens.is_some() || request.max_cost.is_some() || request.max_calls.is_some()
 }
 
@@ -59,7 +59,7 @@ pub(crate) fn calls_of_tool(tool: &str) -> Option<u64> {
 
 impl Budget {
     /// The limits of a request, if it has any. What makes no sense, or cannot be kept, is refused.
-    pub(crate) fn of(request: &Request) -> Result<Option<Self>, RunError> {
+    pub(crate) fn of(request: &ResolvedRequest) -> Result<Option<Self>, RunError> {
         let budget = Self::limits(request)?;
         if budget == Self::default() {
             return Ok(None);
@@ -76,7 +76,7 @@ impl Budget {
     }
 
     /// The limits of a request; one of nothing is none that was meant.
-    pub(crate) fn limits(request: &Request) -> Result<Self, RunError> {
+    pub(crate) fn limits(request: &ResolvedRequest) -> Result<Self, RunError> {
         let nothing = |what: &str| {
             RunError::usage(format!("{what} has to be more than 0"), "Leave it out for no limit.")
         };

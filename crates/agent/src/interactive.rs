@@ -13,7 +13,7 @@ use crate::env::Environment;
 use crate::find::Gemini;
 use crate::home::Home;
 use crate::prepare::{self, Common, RunError, arguments};
-use crate::request::{Prompt, Request};
+use crate::request::{Prompt, ResolvedRequest};
 use crate::run_dir::RunDir;
 
 /// A start of the interactive CLI.
@@ -43,7 +43,11 @@ pub struct Interactive {
 
 impl Gemini {
     /// Prepares an interactive start. Limits of time and the way of the prompt do not apply.
-    pub fn interactive(&self, request: &Request, base: &Environment) -> Result<Interactive, RunError> {
+    pub fn interactive(
+        &self,
+        request: &ResolvedRequest,
+        base: &Environment,
+    ) -> Result<Interactive, RunError> {
         let Common { mut environment, home, dir, run_dir, user_home, user_settings, warnings, .. } =
             prepare::common(self, request, base, prepare::Own::new(settings))?;
         let mut args =
@@ -66,7 +70,7 @@ impl Gemini {
     }
 }
 
-fn settings(request: &Request, gemini: &Gemini, user: &Value) -> Map<String, Value> {
+fn settings(request: &ResolvedRequest, gemini: &Gemini, user: &Value) -> Map<String, Value> {
     let mut settings = prepare::settings_of_run(request, gemini, user);
     if let Some(Value::Object(general)) = settings.get_mut("general") {
         // The names since 0.32, and those before.

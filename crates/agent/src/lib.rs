@@ -55,7 +55,7 @@ pub use pool::{Pool, PoolOptions, Unfit};
 pub use prepare::RunError;
 pub use rate_limit::OnRateLimit;
 pub use request::{
-    Approval, Prompt, PromptBy, Request, Resume, RunExtras, Sandbox, SystemPrompt, Transport, Trust,
+    Approval, Prompt, PromptBy, ResolvedRequest, Resume, RunExtras, Sandbox, SystemPrompt, Transport, Trust,
     directory, read_schema,
 };
 pub use run::{About, Item, Run, Stopper};

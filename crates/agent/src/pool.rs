@@ -29,7 +29,7 @@ use crate::env::Environment;
 use crate::find::Gemini;
 use crate::prepare::{RunError, prompt};
 use crate::prices;
-use crate::request::{Prompt, Request, RunExtras};
+use crate::request::{Prompt, ResolvedRequest, RunExtras};
 use crate::run::{About, Over, Queue, Run, Sessions, Stopper};
 
 /// Limits of a [`Pool`]. Every one has a method that sets it.
@@ -155,7 +155,7 @@ impl Pool {
     /// [`Gemini::run`].
     pub fn fits(gemini: &Gemini, options: &RunOptions, extras: RunExtras) -> Result<(), Unfit> {
         let environment = extras.environment.clone();
-        match Request::for_program(None, options, extras) {
+        match ResolvedRequest::for_program(None, options, extras) {
             Ok(request) => Self::fits_in(gemini, &request, &environment),
             // What no process can do is told when it is run.
             Err(_) => Ok(()),
@@ -164,7 +164,11 @@ impl Pool {
 
     /// The same for options that are resolved, for programs of this workspace.
     #[doc(hidden)]
-    pub fn fits_in(gemini: &Gemini, request: &Request, environment: &Environment) -> Result<(), Unfit> {
+    pub fn fits_in(
+        gemini: &Gemini,
+        request: &ResolvedRequest,
+        environment: &Environment,
+    ) -> Result<(), Unfit> {
         match key::shareable(gemini, request, environment) {
             Err(NoKey::Unfit(unfit)) => Err(unfit),
             // What no process can do is told when it is run.
@@ -195,15 +199,15 @@ impl Pool {
         extras: RunExtras,
     ) -> Result<Run, RunError> {
         let environment = extras.environment.clone();
-        self.run_in(gemini, Request::for_program(Some(prompt.into()), options, extras)?, &environment)
+        self.start(gemini, ResolvedRequest::for_program(Some(prompt.into()), options, extras)?, &environment)
     }
 
     /// Runs a prompt whose options are resolved, for programs of this workspace.
     #[doc(hidden)]
-    pub fn run_in(
+    pub fn start(
         &self,
         gemini: &Gemini,
-        request: Request,
+        request: ResolvedRequest,
         environment: &Environment,
     ) -> Result<Run, RunError> {
         request.check()?;

@@ -34,7 +34,7 @@ use crate::home::{self, Home, HomeRequest, McpServer, Release};
 use crate::hooks::{Deciders, Moment, Occasion};
 use crate::programs;
 use crate::rate_limit;
-use crate::request::{Request, Sandbox, SystemPrompt, Transport, Trust};
+use crate::request::{ResolvedRequest, Sandbox, SystemPrompt, Transport, Trust};
 use crate::run_dir::RunDir;
 use crate::settings::read_settings;
 use crate::supervise::protocol::Launch;
@@ -146,7 +146,7 @@ pub(crate) struct Ready {
 /// Gets a headless run ready, and what starts it once more where that may be needed.
 pub(crate) fn prepare(
     gemini: &Gemini,
-    request: &Request,
+    request: &ResolvedRequest,
     base: &Environment,
 ) -> Result<(Ready, Option<Again>), RunError> {
     let prompt = prompt::deliver(request)?;
@@ -188,7 +188,7 @@ pub(crate) struct Common {
 }
 
 /// The settings that a start changes: of the request, the found CLI and the user's own.
-type SettingsOf = fn(&Request, &Gemini, &Value) -> Map<String, Value>;
+type SettingsOf = fn(&ResolvedRequest, &Gemini, &Value) -> Map<String, Value>;
 
 /// What one kind of start does in its own way.
 #[derive(Clone, Copy)]
@@ -216,7 +216,7 @@ impl Own {
 
 pub(crate) fn common(
     gemini: &Gemini,
-    request: &Request,
+    request: &ResolvedRequest,
     base: &Environment,
     own: Own,
 ) -> Result<Common, RunError> {
@@ -375,7 +375,7 @@ pub(crate) struct Directories<'a> {
 /// Returns the program and its arguments: one Node process where that is possible. Its heap is limited to so many MB, or as the CLI would.
 pub(crate) fn command(
     gemini: &Gemini,
-    request: &Request,
+    request: &ResolvedRequest,
     directories: Directories<'_>,
     user_settings: &Value,
     environment: &mut Environment,
@@ -440,7 +440,7 @@ fn check_version(version: &Version) -> Result<Vec<String>, RunError> {
     })
 }
 
-pub(crate) fn working_directory(request: &Request) -> Result<PathBuf, RunError> {
+pub(crate) fn working_directory(request: &ResolvedRequest) -> Result<PathBuf, RunError> {
     let dir = request.dir.clone().unwrap_or_else(|| PathBuf::from("."));
     let dir = fs::canonicalize(&dir).map_err(|error| {
         let message = format!("{}: {error}", dir.display());
@@ -466,7 +466,7 @@ pub(crate) fn private_directories(runs: &Path) -> Result<RunDir, RunError> {
 
 fn home_request(
     gemini: &Gemini,
-    request: &Request,
+    request: &ResolvedRequest,
     dir: &Path,
     user_home: &Path,
     dirs: &Dirs,
@@ -493,7 +493,7 @@ fn home_request(
 
 /// Whether the folder's own settings count.
 pub(crate) fn takes_folder_settings(
-    request: &Request,
+    request: &ResolvedRequest,
     user_home: &Path,
     dir: &Path,
     environment: &Environment,
@@ -507,7 +507,11 @@ pub(crate) fn takes_folder_settings(
 }
 
 /// What the run changes in the user's settings.
-pub(crate) fn settings_of_run(request: &Request, gemini: &Gemini, user: &Value) -> Map<String, Value> {
+pub(crate) fn settings_of_run(
+    request: &ResolvedRequest,
+    gemini: &Gemini,
+    user: &Value,
+) -> Map<String, Value> {
     let mut settings = McpServer::settings(&request.mcp_servers);
     if request.mcp_servers.is_empty() {
         settings.clear();
@@ -552,7 +556,7 @@ fn leave_out_untrusted(
 }
 
 fn set_variables(
-    request: &Request,
+    request: &ResolvedRequest,
     run_dir: &Path,
     version: &Version,
     environment: &mut Environment,

@@ -9,7 +9,7 @@ use alhena_model::{Hint, Prices};
 
 use crate::env::{self, Environment};
 use crate::prepare::RunError;
-use crate::request::Request;
+use crate::request::ResolvedRequest;
 
 /// Why there are no prices.
 #[derive(Debug)]
@@ -54,7 +54,10 @@ impl From<NoPrices> for RunError {
 }
 
 /// The same request, with the prices that count for it.
-pub(crate) fn settle(mut request: Request, environment: &Environment) -> Result<Request, RunError> {
+pub(crate) fn settle(
+    mut request: ResolvedRequest,
+    environment: &Environment,
+) -> Result<ResolvedRequest, RunError> {
     if request.prices.is_none() {
         request.prices = Some(find(None, environment)?);
     }

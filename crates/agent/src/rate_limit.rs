@@ -10,11 +10,11 @@ pub use alhena_model::options::OnRateLimit;
 use alhena_model::{Failure, FailureKind};
 
 use crate::prepare::RunError;
-use crate::request::Request;
+use crate::request::ResolvedRequest;
 use crate::retries::Attempt;
 
 /// Refuses to continue with the model that is limited.
-pub(crate) fn check(request: &Request) -> Result<(), RunError> {
+pub(crate) fn check(request: &ResolvedRequest) -> Result<(), RunError> {
     let OnRateLimit::Model(model) = &request.on_rate_limit else { return Ok(()) };
     let wrong = |message: String| {
         Err(RunError::usage(message, "Name another model, such as --on-rate-limit model=gemini-2.5-flash."))
@@ -69,7 +69,7 @@ pub(crate) struct Patience {
 }
 
 impl Patience {
-    pub(crate) fn of(request: &Request) -> Self {
+    pub(crate) fn of(request: &ResolvedRequest) -> Self {
         let policy = request.on_rate_limit.clone();
         let moved = matches!(&policy, OnRateLimit::Model(model) if request.model.as_ref() == Some(model));
         Self { policy, waited: Duration::ZERO, moved }

@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use self::recorder::Recorder;
 pub(crate) use self::secrets::secrets;
 use crate::env::Environment;
-use crate::request::{Request, Transport};
+use crate::request::{ResolvedRequest, Transport};
 use crate::run::{Item, no_outcome};
 
 /// What must not be written down of a run, for whoever writes something else of it down.
@@ -37,7 +37,7 @@ pub struct Secrets(mask::Mask);
 impl Secrets {
     /// What is secret in a run: by its environment, its files and its servers.
     #[must_use]
-    pub fn of(request: &Request, environment: &Environment, dir: &Path) -> Self {
+    pub fn of(request: &ResolvedRequest, environment: &Environment, dir: &Path) -> Self {
         Self(secrets(request, environment, dir))
     }
 

@@ -21,10 +21,10 @@ use crate::rules::Rules;
 
 /// A prompt with its options resolved: files read, rules and servers parsed, defaults filled in.
 ///
-/// Made by [`Request::of`] from [`RunOptions`](alhena_model::RunOptions) and [`RunExtras`]. Programs of this workspace that adjust it
+/// Made by [`ResolvedRequest::of`] from [`RunOptions`](alhena_model::RunOptions) and [`RunExtras`]. Programs of this workspace that adjust it
 /// before the start take it from there to `Gemini::start`.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct ResolvedRequest {
     /// The prompt; none for a conversation.
     pub prompt: Option<Prompt>,
     /// How the prompt gets to the CLI.
@@ -133,7 +133,7 @@ fn check_variable(name: &OsStr, value: &OsStr) -> Result<(), RunError> {
     Err(RunError::usage(format!("--env cannot set the variable {variable:?}: {wrong}"), "Write NAME=VALUE."))
 }
 
-impl Request {
+impl ResolvedRequest {
     /// The transport that is used.
     pub(crate) fn chosen_transport(&self) -> Transport {
         match self.transport {
@@ -168,7 +168,7 @@ impl Request {
     }
 }
 
-impl Default for Request {
+impl Default for ResolvedRequest {
     fn default() -> Self {
         Self {
             prompt: None,
@@ -223,8 +223,8 @@ mod tests {
 
     #[test]
     fn limits_of_zero_and_variables_that_cannot_be_set_are_refused() {
-        let refused = |request: &Request| request.check().map_err(|error| error.to_string());
-        let cases: [(&str, fn(&mut Request)); 9] = [
+        let refused = |request: &ResolvedRequest| request.check().map_err(|error| error.to_string());
+        let cases: [(&str, fn(&mut ResolvedRequest)); 9] = [
             ("--max-turns", |request| request.max_turns = Some(0)),
             ("--max-attempts", |request| request.max_attempts = Some(0)),
             ("--max-calls", |request| request.max_calls = Some(0)),
@@ -236,13 +236,13 @@ mod tests {
             ("--stall-timeout", |request| request.stall_timeout = Some(Duration::ZERO)),
         ];
         for (name, set) in cases {
-            let mut request = Request::default();
+            let mut request = ResolvedRequest::default();
             set(&mut request);
             assert_eq!(refused(&request), Err(format!("{name} has to be more than 0")));
         }
         let with = |variables: &[(&str, &str)]| {
             let env = variables.iter().map(|(name, value)| (name.into(), value.into())).collect();
-            Request { env, ..Request::default() }
+            ResolvedRequest { env, ..ResolvedRequest::default() }
         };
         for (name, value, why) in [
             ("", "x", "the name is empty"),

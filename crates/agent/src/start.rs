@@ -28,7 +28,7 @@ use crate::prepare::{self, Again, Ready, RunError};
 use crate::prices;
 use crate::rate_limit::Patience;
 use crate::recording::{Header, Recorder, secrets};
-use crate::request::{Prompt, Request, RunExtras, Transport};
+use crate::request::{Prompt, ResolvedRequest, RunExtras, Transport};
 use crate::run::{About, Over, Queue, Run, Sessions, Stopper};
 use crate::supervise::custody::{Custody, Locks, keeper_program};
 use crate::tail::SessionTail;
@@ -60,7 +60,7 @@ impl Gemini {
         extras: RunExtras,
     ) -> Result<Run, RunError> {
         let environment = extras.environment.clone();
-        self.run_in(Request::for_program(Some(prompt.into()), options, extras)?, &environment)
+        self.start(ResolvedRequest::for_program(Some(prompt.into()), options, extras)?, &environment)
     }
 
     /// For recordings.
@@ -70,7 +70,7 @@ impl Gemini {
 
     /// Starts a run whose options are resolved, for programs of this workspace.
     #[doc(hidden)]
-    pub fn run_in(&self, request: Request, environment: &Environment) -> Result<Run, RunError> {
+    pub fn start(&self, request: ResolvedRequest, environment: &Environment) -> Result<Run, RunError> {
         if request.chosen_transport() == Transport::Acp {
             return acp::run_once(acp::Who::Gemini(self), request, environment);
         }
@@ -101,7 +101,7 @@ fn launch(
     again: Option<Again>,
     recorder: Option<Recorder>,
     keeper: Option<PathBuf>,
-    request: &Request,
+    request: &ResolvedRequest,
     started: Instant,
 ) -> std::io::Result<Run> {
     let Ready { launch, home, dir, run_dir, warnings, environment } = ready;
@@ -174,7 +174,10 @@ fn launch(
 }
 
 /// The program that is to be the keeper, or the refusal to run without one.
-pub(crate) fn keeper(request: &Request, environment: &Environment) -> Result<Option<PathBuf>, RunError> {
+pub(crate) fn keeper(
+    request: &ResolvedRequest,
+    environment: &Environment,
+) -> Result<Option<PathBuf>, RunError> {
     match keeper_program(environment) {
         None if request.require_keeper => Err(RunError::usage(
             "no process can supervise the run: there is no keeper",
@@ -184,7 +187,7 @@ pub(crate) fn keeper(request: &Request, environment: &Environment) -> Result<Opt
     }
 }
 
-pub(crate) fn interpreter(request: &Request, home: Option<&Home>) -> Interpreter {
+pub(crate) fn interpreter(request: &ResolvedRequest, home: Option<&Home>) -> Interpreter {
     let interpreter = Interpreter::with(witnesses(home));
     if request.conversation { interpreter.keeping_conversation() } else { interpreter }
 }
@@ -194,7 +197,11 @@ fn witnesses(home: Option<&Home>) -> Witnesses {
     Witnesses { disk: true, session: home.is_some() }
 }
 
-pub(crate) fn recorder(request: &Request, who: &Value, ready: &Ready) -> Result<Option<Recorder>, RunError> {
+pub(crate) fn recorder(
+    request: &ResolvedRequest,
+    who: &Value,
+    ready: &Ready,
+) -> Result<Option<Recorder>, RunError> {
     let Some(dir) = &request.record else { return Ok(None) };
     let hint = "Give --record a new or empty directory.";
     let mask = secrets(request, &ready.environment, &ready.dir);
@@ -210,7 +217,7 @@ pub(crate) fn recorder(request: &Request, who: &Value, ready: &Ready) -> Result<
 }
 
 /// What was asked; of the environment only the names.
-fn described(request: &Request, who: &Value, ready: &Ready) -> Value {
+fn described(request: &ResolvedRequest, who: &Value, ready: &Ready) -> Value {
     let text = |text: &OsString| text.to_string_lossy().into_owned();
     let launch = &ready.launch;
     let mut described = json!({

@@ -65,7 +65,7 @@ impl Local {
         let Ask { mut request, agent, environment, transport, .. } = ask;
         request.transport = transport.unwrap_or(Transport::Auto);
         let gemini = match agent {
-            Agent::Other(agent) => return agent.run_in(request, &environment),
+            Agent::Other(agent) => return agent.start(request, &environment),
             Agent::Gemini(gemini) => gemini,
         };
         // What several cannot share gets a process of its own, unless that was ruled out; then it is refused.
@@ -75,8 +75,8 @@ impl Local {
                     && Pool::fits_in(&gemini, &request, &environment).is_ok()
         };
         match &self.pool {
-            Some(pool) if is_warm() => pool.run_in(&gemini, request, &environment),
-            _ => gemini.run_in(request, &environment),
+            Some(pool) if is_warm() => pool.start(&gemini, request, &environment),
+            _ => gemini.start(request, &environment),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use alhena_agent::env::Environment;
-use alhena_agent::{AcpAgent, Gemini, Request, RunError, Transport};
+use alhena_agent::{AcpAgent, Gemini, ResolvedRequest, RunError, Transport};
 use alhena_model::{Outcome, SettingError};
 use serde_json::{Map, Value};
 
@@ -60,7 +60,7 @@ pub struct Checked {
 /// Something to run, and all that it needs.
 pub struct Ask {
     /// What to do.
-    pub request: Request,
+    pub request: ResolvedRequest,
     /// By whom.
     pub agent: Agent,
     /// In which environment.

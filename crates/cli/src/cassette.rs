@@ -12,7 +12,7 @@ use alhena_agent::dirs::Dirs;
 use alhena_agent::env::{self, Environment};
 use alhena_agent::facts::{self, AuthMethod};
 use alhena_agent::recording::Secrets;
-use alhena_agent::{Request, RunError, Trust};
+use alhena_agent::{ResolvedRequest, RunError, Trust};
 use alhena_model::options::{CassetteMode, Choice, RunOptions};
 use alhena_model::{Outcome, Status};
 use alhena_scripted::Server;
@@ -74,7 +74,7 @@ impl CassetteArgs {
         &self,
         server: &Server,
         into: Option<&Path>,
-        request: &Request,
+        request: &ResolvedRequest,
         environment: &Environment,
         home: &MockHome,
     ) -> Result<Option<Inserted>, RunError> {
@@ -202,7 +202,11 @@ fn kept(recorded: &Path, path: &Path, mode: CassetteMode, outcome: Option<&Outco
 }
 
 /// Refuses a run whose folder has a say in how to sign in, and sends it elsewhere.
-fn goes_by_way_of_us(request: &Request, environment: &Environment, home: &MockHome) -> Result<(), RunError> {
+fn goes_by_way_of_us(
+    request: &ResolvedRequest,
+    environment: &Environment,
+    home: &MockHome,
+) -> Result<(), RunError> {
     let mut environment = environment.clone();
     if request.trust == Trust::WithSettings {
         environment.set(env::GEMINI_CLI_TRUST_WORKSPACE, "true");
@@ -229,7 +233,7 @@ fn recorded_in(home: &MockHome) -> PathBuf {
 /// Puts the cassette of a run in, and points the run at it.
 pub fn prepare(
     options: &RunOptions,
-    request: &mut Request,
+    request: &mut ResolvedRequest,
     environment: &mut Environment,
 ) -> Result<Option<OfRun>, RunError> {
     let args = CassetteArgs::of(options);
@@ -267,7 +271,7 @@ pub fn prepare(
 }
 
 /// What differs from run to run without a meaning.
-fn common_form(request: &Request, environment: &Environment, dir: &Path, home: &MockHome) -> Normal {
+fn common_form(request: &ResolvedRequest, environment: &Environment, dir: &Path, home: &MockHome) -> Normal {
     let secrets = Known { of_run: Arc::new(Secrets::of(request, environment, dir)), keys: None };
     let mut normal = Normal::new().place("dir", dir).place("gemini-home", home.path());
     if let Some(dirs) = Dirs::of(environment) {

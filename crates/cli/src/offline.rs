@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use alhena_agent::env::{self, Environment};
-use alhena_agent::{Approval, Request, RunError, Trust};
+use alhena_agent::{Approval, ResolvedRequest, RunError, Trust};
 use alhena_model::{Failure, FailureKind, RunOptions};
 use alhena_scripted::{Scenario, Server, tour};
 use alhena_sys::files;
@@ -70,7 +70,7 @@ impl Offline {
         &self,
         url: &str,
         approval: Option<Approval>,
-        request: &mut Request,
+        request: &mut ResolvedRequest,
         environment: &mut Environment,
     ) {
         environment.set(env::GEMINI_CLI_HOME, &self.home);
@@ -91,7 +91,7 @@ impl Offline {
 /// Starts the scripted model, if it is asked for, and points the run at it.
 pub fn prepare(
     options: &RunOptions,
-    request: &mut Request,
+    request: &mut ResolvedRequest,
     environment: &mut Environment,
 ) -> Result<Option<Offline>, RunError> {
     let Some(offline) = &options.offline else { return Ok(None) };

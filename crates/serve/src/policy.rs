@@ -7,7 +7,7 @@ mod paths;
 
 use std::path::{Path, PathBuf};
 
-use alhena_agent::{Approval, Request};
+use alhena_agent::{Approval, ResolvedRequest};
 use alhena_batch::meaning::Options;
 use alhena_model::options::{BadValue, Choice};
 use alhena_model::{Failure, FailureKind};
@@ -332,14 +332,14 @@ impl Policy {
     }
 
     /// A mode that the request did not name is no reason to refuse it: the defaults of files are lowered to the limit.
-    pub fn lower(&self, request: &mut Request, options: &Options) {
+    pub fn lower(&self, request: &mut ResolvedRequest, options: &Options) {
         if !options.contains_key("approval") {
             request.approval = request.approval.min(self.max_approval);
         }
     }
 
     /// What the options came to, with the defaults of files: the last look before something begins.
-    pub fn check(&self, request: &Request) -> Result<(), Box<Failure>> {
+    pub fn check(&self, request: &ResolvedRequest) -> Result<(), Box<Failure>> {
         let refused = |message: String, hint: &str| {
             Err(Box::new(Failure::new(FailureKind::Input, message).with_hint(hint.to_owned())))
         };

@@ -90,7 +90,7 @@ fn user_settings(environment: &Environment) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    use alhena_agent::Request;
+    use alhena_agent::ResolvedRequest;
     use alhena_agent::home::McpServer;
 
     use super::*;
@@ -112,7 +112,7 @@ mod tests {
 
     fn launch(desk: &Desk) -> Launch {
         let dir = Some(desk.root.path().join("work"));
-        let request = Request { prompt: Some("Begin.".into()), dir, ..Request::default() };
+        let request = ResolvedRequest { prompt: Some("Begin.".into()), dir, ..ResolvedRequest::default() };
         Launch { request, profile: Some(Profile::parse(TEXT, "p").unwrap()), ..Launch::default() }
     }
 

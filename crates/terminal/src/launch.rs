@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use alhena_agent::env::Environment;
 use alhena_agent::supervise::custody::keeper_program;
-use alhena_agent::{Finder, Gemini, Prompt, Request, Trust};
+use alhena_agent::{Finder, Gemini, Prompt, ResolvedRequest, Trust};
 use alhena_model::{FailureKind, Hint, Timestamp};
 use alhena_sys::random;
 
@@ -45,7 +45,7 @@ pub struct Launch {
     /// What people call it: letters, digits, `-` and `_`. Made up when not given.
     pub name: Option<String>,
     /// What to run. Limits of time do not apply.
-    pub request: Request,
+    pub request: ResolvedRequest,
     /// Who the agent is.
     pub profile: Option<Profile>,
     /// How it learns that.
@@ -86,7 +86,7 @@ impl Default for Launch {
     fn default() -> Self {
         Self {
             name: None,
-            request: Request::default(),
+            request: ResolvedRequest::default(),
             profile: None,
             profile_by: ProfileBy::default(),
             mcp_scope: McpScope::default(),

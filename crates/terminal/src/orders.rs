@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use alhena_agent::env::Environment;
 use alhena_agent::home::McpServer;
-use alhena_agent::{Approval, Prompt, Request, Resume, Sandbox, SystemPrompt, Trust};
+use alhena_agent::{Approval, Prompt, ResolvedRequest, Resume, Sandbox, SystemPrompt, Trust};
 use alhena_sys::files;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -46,7 +46,7 @@ pub(crate) fn prompt_of(text: &str) -> Wording {
 }
 
 impl Orders {
-    pub(crate) fn new(request: &Request, gemini: &Path, environment: &Environment) -> Self {
+    pub(crate) fn new(request: &ResolvedRequest, gemini: &Path, environment: &Environment) -> Self {
         let prompt = match &request.prompt {
             Some(Prompt::Text(text)) => prompt_of(text).text,
             Some(Prompt::File(_)) | None => String::new(),
@@ -114,9 +114,10 @@ impl Orders {
         serde_json::from_slice(&bytes).map_err(|error| failed(error.into()))
     }
 
-    pub(crate) fn request(&self) -> Result<Request, TerminalError> {
+    pub(crate) fn request(&self) -> Result<ResolvedRequest, TerminalError> {
         let wrong = |what: String| TerminalError::usage(what, "");
-        let mut request = Request { prompt: Some(self.prompt.as_str().into()), ..Request::default() };
+        let mut request =
+            ResolvedRequest { prompt: Some(self.prompt.as_str().into()), ..ResolvedRequest::default() };
         request.dir = self.dir.clone();
         request.model = self.model.clone();
         request.approval = self.approval.parse::<Approval>().map_err(|bad| wrong(bad.to_string()))?;

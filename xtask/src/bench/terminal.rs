@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use alhena_agent::env::Environment;
-use alhena_agent::{Approval, Request};
+use alhena_agent::{Approval, ResolvedRequest};
 use alhena_scripted::{RecordedRequest, Scenario, Server, Turn};
 use alhena_terminal::{Force, Launch, Options, Terminal, Terminals, Until, status_name};
 use alhena_testbed::{PrivateHome, RealCli, Trust, tools};
@@ -104,11 +104,11 @@ impl Lab {
     }
 
     fn measure(&self, turns: usize) -> Result<Outcome, String> {
-        let request = Request {
+        let request = ResolvedRequest {
             dir: Some(self.home.workspace()),
             model: Some("gemini-2.5-flash".to_owned()),
             approval: Approval::Yolo,
-            ..Request::default()
+            ..ResolvedRequest::default()
         };
         let launch =
             Launch { request, gemini: Some(self.gemini.clone()), timeout: LONG, ..Launch::default() };

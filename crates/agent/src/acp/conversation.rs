@@ -21,7 +21,7 @@ use super::turn::Outlet;
 use crate::env::Environment;
 use crate::find::Gemini;
 use crate::prepare::{RunError, asking};
-use crate::request::{Approval, Request, RunExtras};
+use crate::request::{Approval, ResolvedRequest, RunExtras};
 use crate::run::{About, Item, Queue, Weigh};
 
 impl Gemini {
@@ -35,12 +35,16 @@ impl Gemini {
     /// Begins a conversation with what is not an option, such as callbacks or another environment.
     pub fn converse_with(&self, options: &RunOptions, extras: RunExtras) -> Result<Conversation, RunError> {
         let environment = extras.environment.clone();
-        self.converse_in(Request::for_program(None, options, extras)?, &environment)
+        self.start_conversation(ResolvedRequest::for_program(None, options, extras)?, &environment)
     }
 
     /// Begins a conversation whose options are resolved, for programs of this workspace.
     #[doc(hidden)]
-    pub fn converse_in(&self, request: Request, environment: &Environment) -> Result<Conversation, RunError> {
+    pub fn start_conversation(
+        &self,
+        request: ResolvedRequest,
+        environment: &Environment,
+    ) -> Result<Conversation, RunError> {
         engine::converse(Who::Gemini(self), request, environment)
     }
 }

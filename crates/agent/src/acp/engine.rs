@@ -38,7 +38,7 @@ use super::turn::{Exchange, Outlet};
 use crate::follow::Follower;
 use crate::neighbours::Neighbours;
 use crate::recording::Recorder;
-use crate::request::Request;
+use crate::request::ResolvedRequest;
 use crate::retries::Retries;
 use crate::run::{Item, Over, Sessions};
 use crate::tail::SessionTail;
@@ -57,7 +57,7 @@ pub(super) struct Engine {
     bell: Stream,
     orders: Receiver<super::hotline::Order>,
     hotline: Weak<Hotline>,
-    request: Request,
+    request: ResolvedRequest,
     dir: PathBuf,
     gate: Gate,
     /// Who decides before a tool runs.

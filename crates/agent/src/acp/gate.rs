@@ -7,7 +7,7 @@ use super::permission::{Action, Decision, Question};
 use crate::budget;
 use crate::home::{SHELL, ToolRule};
 use crate::prepare::asking;
-use crate::request::{Approval, Request};
+use crate::request::{Approval, ResolvedRequest};
 use crate::rules::{self, Remembered, Rules, Subject};
 
 /// What Gemini CLI does without asking in every mode but plan (0.61.0).
@@ -49,7 +49,7 @@ pub(super) struct Gate {
 }
 
 impl Gate {
-    pub(super) fn of(request: &Request, trusted: &[String]) -> Self {
+    pub(super) fn of(request: &ResolvedRequest, trusted: &[String]) -> Self {
         Self {
             approval: request.approval,
             rules: request.rules.clone(),
@@ -202,7 +202,7 @@ mod tests {
     }
 
     fn gate(approval: Approval) -> Gate {
-        Gate::of(&Request { approval, ..Request::default() }, &[])
+        Gate::of(&ResolvedRequest { approval, ..ResolvedRequest::default() }, &[])
     }
 
     #[test]
@@ -244,7 +244,7 @@ mod tests {
 
     #[test]
     fn rules_go_before_the_mode_and_what_they_deny_is_denied_whatever_was_allowed() {
-        let mut request = Request { approval: Approval::Yolo, ..Request::default() };
+        let mut request = ResolvedRequest { approval: Approval::Yolo, ..ResolvedRequest::default() };
         request.rules.add(rules::Decision::Deny, "shell(rm *)").unwrap();
         request.rules.add(rules::Decision::Ask, "shell(git push*)").unwrap();
         let mut gate = Gate::of(&request, &[]);
@@ -264,7 +264,7 @@ mod tests {
         rules.add(rules::Decision::Allow, "shell(git *)").unwrap();
         let with = |rules: &Rules| {
             let rules = rules.clone();
-            Gate::of(&Request { approval: Approval::Yolo, rules, ..Request::default() }, &[])
+            Gate::of(&ResolvedRequest { approval: Approval::Yolo, rules, ..ResolvedRequest::default() }, &[])
         };
         assert_eq!(with(&rules).mode(), Approval::Yolo);
         rules.add(rules::Decision::Deny, "edit(.env)").unwrap();
@@ -287,7 +287,7 @@ mod tests {
     /// As a worker at `--max-approval default` has it: nobody can be asked, and a server of its user is trusted.
     #[test]
     fn a_command_with_the_title_of_a_trusted_tool_is_not_free() {
-        let mut request = Request::default();
+        let mut request = ResolvedRequest::default();
         request.rules.add(rules::Decision::Deny, "shell(rm *)").unwrap();
         let gate = Gate::of(&request, &["srv".to_owned()]);
         let asked = |id: &str, title: &str, kind: ToolKind, text: &str| {
@@ -314,7 +314,7 @@ mod tests {
 
     #[test]
     fn a_program_by_its_path_is_not_allowed_in_another_directory() {
-        let mut request = Request::default();
+        let mut request = ResolvedRequest::default();
         request.rules.add(rules::Decision::Allow, "shell(./build.sh)").unwrap();
         let gate = Gate::of(&request, &[]);
         assert_eq!(gate.decide(&command("./build.sh")), Some(Decision::AllowOnce));

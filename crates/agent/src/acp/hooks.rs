@@ -18,7 +18,7 @@ use serde_json::{Map, Value, json};
 
 use crate::hooks::{Asked, Hooks, Moment, Verdict, within};
 use crate::prepare::asking;
-use crate::request::Request;
+use crate::request::ResolvedRequest;
 
 /// What was decided of a question.
 #[derive(Debug, PartialEq)]
@@ -56,7 +56,7 @@ const MOST_GIVEN: usize = 100;
 
 impl Deciders {
     /// Those of a request, if it has any for this moment.
-    pub(super) fn of(request: &Request) -> io::Result<Option<Self>> {
+    pub(super) fn of(request: &ResolvedRequest) -> io::Result<Option<Self>> {
         let Some(hooks) = request.hooks.clone().filter(|_| asking::about_everything(request)) else {
             return Ok(None);
         };

@@ -21,7 +21,7 @@ use crate::home::{McpServer, Resume, Transport as Reached};
 use crate::prepare::{self, Ready, RunError};
 use crate::programs;
 use crate::rate_limit::OnRateLimit;
-use crate::request::{Prompt, PromptBy, Request, RunExtras, Sandbox, Trust};
+use crate::request::{Prompt, PromptBy, ResolvedRequest, RunExtras, Sandbox, Trust};
 use crate::run::Run;
 
 /// An agent by its command, such as `qwen --acp`.
@@ -70,12 +70,12 @@ impl AcpAgent {
         extras: RunExtras,
     ) -> Result<Run, RunError> {
         let environment = extras.environment.clone();
-        self.run_in(Request::for_program(Some(prompt.into()), options, extras)?, &environment)
+        self.start(ResolvedRequest::for_program(Some(prompt.into()), options, extras)?, &environment)
     }
 
     /// Starts a run whose options are resolved, for programs of this workspace.
     #[doc(hidden)]
-    pub fn run_in(&self, request: Request, environment: &Environment) -> Result<Run, RunError> {
+    pub fn start(&self, request: ResolvedRequest, environment: &Environment) -> Result<Run, RunError> {
         engine::run_once(Who::Other(self), request, environment)
     }
 
@@ -87,12 +87,16 @@ impl AcpAgent {
     /// Begins a conversation with what is not an option, such as callbacks or another environment.
     pub fn converse_with(&self, options: &RunOptions, extras: RunExtras) -> Result<Conversation, RunError> {
         let environment = extras.environment.clone();
-        self.converse_in(Request::for_program(None, options, extras)?, &environment)
+        self.start_conversation(ResolvedRequest::for_program(None, options, extras)?, &environment)
     }
 
     /// Begins a conversation whose options are resolved, for programs of this workspace.
     #[doc(hidden)]
-    pub fn converse_in(&self, request: Request, environment: &Environment) -> Result<Conversation, RunError> {
+    pub fn start_conversation(
+        &self,
+        request: ResolvedRequest,
+        environment: &Environment,
+    ) -> Result<Conversation, RunError> {
         engine::converse(Who::Other(self), request, environment)
     }
 
@@ -127,7 +131,11 @@ impl AcpAgent {
         Ok(found)
     }
 
-    pub(super) fn prepare(&self, request: &Request, base: &Environment) -> Result<(Ready, Pipe), RunError> {
+    pub(super) fn prepare(
+        &self,
+        request: &ResolvedRequest,
+        base: &Environment,
+    ) -> Result<(Ready, Pipe), RunError> {
         request.check()?;
         self.refuse(request)?;
         let mut warnings = request.notices.clone();
@@ -146,7 +154,7 @@ impl AcpAgent {
     }
 
     /// What only Gemini CLI has.
-    fn refuse(&self, request: &Request) -> Result<(), RunError> {
+    fn refuse(&self, request: &ResolvedRequest) -> Result<(), RunError> {
         let asked: &[(&str, bool)] = &[
             ("--trust", request.trust != Trust::AsIs),
             ("--sandbox", request.sandbox != Sandbox::Inherit),
@@ -185,7 +193,7 @@ impl AcpAgent {
 }
 
 /// The session that an agent with its own store is to go on with.
-pub(super) fn resumed(request: &Request) -> Option<String> {
+pub(super) fn resumed(request: &ResolvedRequest) -> Option<String> {
     match &request.resume {
         Some(Resume::Id(id)) => Some(id.clone()),
         Some(Resume::Latest) | None => None,
@@ -239,7 +247,7 @@ mod tests {
     #[test]
     fn what_only_gemini_cli_has_is_refused_with_a_hint() {
         let agent = AcpAgent::new("qwen --acp").unwrap();
-        let request = |options| Request::of(None, &options, RunExtras::default()).unwrap();
+        let request = |options| ResolvedRequest::of(None, &options, RunExtras::default()).unwrap();
         let options = RunOptions::default;
         for (options, named) in [
             (options().trust(Trust::Run), "--trust"),

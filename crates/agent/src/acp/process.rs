@@ -19,7 +19,7 @@ use crate::find::Gemini;
 use crate::home::Home;
 use crate::hooks;
 use crate::prepare::{self, Common, Own, Ready, RunError, arguments, asking};
-use crate::request::{Request, Transport};
+use crate::request::{ResolvedRequest, Transport};
 use crate::run_dir::RunDir;
 use crate::settings::read_settings;
 use crate::supervise::protocol::{self, Launch, Stdin};
@@ -45,7 +45,7 @@ impl Who<'_> {
     /// Everything that a conversation needs, ready to be handed to the keeper, and the way to talk to it.
     pub(super) fn prepare(
         self,
-        request: &Request,
+        request: &ResolvedRequest,
         base: &Environment,
         purpose: Purpose,
     ) -> Result<(Ready, Pipe), RunError> {
@@ -64,7 +64,7 @@ impl Who<'_> {
     }
 
     /// How its session is opened.
-    pub(super) fn opening(self, request: &Request, home: Option<&Home>) -> Result<Opening, RunError> {
+    pub(super) fn opening(self, request: &ResolvedRequest, home: Option<&Home>) -> Result<Opening, RunError> {
         Ok(match self {
             // MCP servers are in its settings.
             Who::Gemini(_) => Opening {
@@ -95,7 +95,7 @@ pub(super) struct Opening {
     pub trusted: Vec<String>,
 }
 
-fn trusted_servers(request: &Request, home: &Home) -> Vec<String> {
+fn trusted_servers(request: &ResolvedRequest, home: &Home) -> Vec<String> {
     let user = read_settings(&home.user_home().join(".gemini/settings.json")).unwrap_or_default();
     asking::trusted_servers(request, &user)
 }
@@ -103,7 +103,7 @@ fn trusted_servers(request: &Request, home: &Home) -> Vec<String> {
 /// Everything that a conversation needs, ready to be handed to the keeper, and the way to talk to it.
 fn prepare(
     gemini: &Gemini,
-    request: &Request,
+    request: &ResolvedRequest,
     base: &Environment,
     purpose: Purpose,
 ) -> Result<(Ready, Pipe), RunError> {
@@ -143,7 +143,7 @@ fn prepare(
     // A session to go on with is loaded by a message.
     let request = asking::asking(request, &user_home, &dir, &user_settings, &environment);
     let approval = mode_of_agent(request.approval, &request.rules);
-    let mut request = Request { resume: None, approval, transport: Transport::Acp, ..request };
+    let mut request = ResolvedRequest { resume: None, approval, transport: Transport::Acp, ..request };
     if run_dir.meter().is_some() {
         asking::about_model_tools(&mut request);
     }
@@ -167,7 +167,7 @@ fn prepare(
 
 /// A command with a named pipe for its standard input.
 pub(super) fn in_custody(
-    request: &Request,
+    request: &ResolvedRequest,
     (program, args): (OsString, Vec<OsString>),
     home: Option<Home>,
     dir: PathBuf,
@@ -201,7 +201,7 @@ pub(super) fn in_custody(
 
 /// Whether the CLI may ask a model which model to ask. It does so for `auto` and its kin (0.61.0), and `auto` is what counts where nobody
 /// names one, which settings and variables can.
-fn may_be_routed(request: &Request) -> bool {
+fn may_be_routed(request: &ResolvedRequest) -> bool {
     request.model.as_deref().is_none_or(|model| model == "auto" || model.starts_with("auto-"))
 }
 
@@ -214,7 +214,7 @@ const CLEAR: &str =
 const AFTER_AGENT: &str = "AfterAgent";
 
 /// The settings of a process for independent prompts: its history is cleared after each, if that can be.
-fn settings_of_many(request: &Request, gemini: &Gemini, user: &Value) -> Map<String, Value> {
+fn settings_of_many(request: &ResolvedRequest, gemini: &Gemini, user: &Value) -> Map<String, Value> {
     let mut settings = prepare::settings_of_run(request, gemini, user);
     if clears(gemini, user) {
         let hook = json!({"type": "command", "name": "alhena-clear", "command": CLEAR});

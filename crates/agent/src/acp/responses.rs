@@ -21,7 +21,7 @@ use crate::facts::{AuthMethod, authentication};
 use crate::find::Gemini;
 use crate::finish::Finishes;
 use crate::follow::Follower;
-use crate::request::{Request, Sandbox};
+use crate::request::{ResolvedRequest, Sandbox};
 use crate::run_dir::RunDir;
 use crate::telemetry::Traced;
 
@@ -50,7 +50,7 @@ const MOST_CALLS: usize = 10_000;
 /// what its administrator demands. In a sandbox it cannot reach the file, and no answer would get through.
 pub(crate) fn can_be_recorded(
     gemini: &Gemini,
-    request: &Request,
+    request: &ResolvedRequest,
     settings: &Value,
     (home, dir): (&Path, &Path),
     environment: &Environment,

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use alhena_sys::sockets::Stream;
 
 use crate::prepare::RunError;
-use crate::request::Request;
+use crate::request::ResolvedRequest;
 use crate::run::{Item, Over, Queue};
 
 use super::hotline::{Hotline, Order};
@@ -22,7 +22,7 @@ pub(crate) struct Job {
 
 /// On what terms it is served.
 pub(crate) struct Terms {
-    pub request: Request,
+    pub request: ResolvedRequest,
     pub place: SessionFolder,
     /// Rung when it is to stop; none when it has been.
     pub bell: Option<Stream>,

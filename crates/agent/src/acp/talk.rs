@@ -7,7 +7,7 @@ use super::other::AcpAgent;
 use crate::env::Environment;
 use crate::find::Gemini;
 use crate::prepare::RunError;
-use crate::request::{Approval, Request, Resume};
+use crate::request::{Approval, ResolvedRequest, Resume};
 
 /// Whom it is with.
 #[derive(Clone, Debug)]
@@ -19,10 +19,14 @@ pub enum Whom {
 }
 
 impl Whom {
-    fn converse(&self, request: Request, environment: &Environment) -> Result<Conversation, RunError> {
+    fn converse(
+        &self,
+        request: ResolvedRequest,
+        environment: &Environment,
+    ) -> Result<Conversation, RunError> {
         match self {
-            Whom::Gemini(gemini) => gemini.converse_in(request, environment),
-            Whom::Other(agent) => agent.converse_in(request, environment),
+            Whom::Gemini(gemini) => gemini.start_conversation(request, environment),
+            Whom::Other(agent) => agent.start_conversation(request, environment),
         }
     }
 }
@@ -42,7 +46,7 @@ pub struct Talk {
     who: Whom,
     environment: Environment,
     /// What it began with, and what was chosen since.
-    request: Request,
+    request: ResolvedRequest,
     conversation: Conversation,
     dir: PathBuf,
     /// What was only known at the end of the conversations before.
@@ -50,8 +54,8 @@ pub struct Talk {
 }
 
 impl Talk {
-    /// Begins it; see [`Gemini::converse_in`].
-    pub fn begin(who: Whom, request: Request, environment: Environment) -> Result<Self, RunError> {
+    /// Begins it; see [`Gemini::start_conversation`].
+    pub fn begin(who: Whom, request: ResolvedRequest, environment: Environment) -> Result<Self, RunError> {
         let dir = request.dir.clone().unwrap_or_else(|| PathBuf::from("."));
         let dir = dir.canonicalize().unwrap_or(dir);
         let conversation = who.converse(request.clone(), &environment)?;

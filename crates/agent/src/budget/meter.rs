@@ -13,7 +13,7 @@ use super::aside::Aside;
 use super::{Budget, Spent, calls_of_tool};
 use crate::hooks::Asked;
 use crate::prepare::RunError;
-use crate::request::Request;
+use crate::request::ResolvedRequest;
 use crate::tail::SessionTail;
 
 /// How long the counts of a call are waited for that are not in the session file when the next one is asked for. They always
@@ -90,7 +90,7 @@ impl Meter {
     }
 
     /// The meter of a request that has limits. Those that make no sense, or cannot be kept, are refused.
-    pub(crate) fn of(request: &Request) -> Result<Option<Arc<Self>>, RunError> {
+    pub(crate) fn of(request: &ResolvedRequest) -> Result<Option<Arc<Self>>, RunError> {
         let (Some(budget), Some(prices)) = (Budget::of(request)?, &request.prices) else { return Ok(None) };
         Ok(Some(Arc::new(Self::new(budget, prices.clone()))))
     }

@@ -186,7 +186,7 @@ fn a_call_made_without_asking_counts_and_exceeding_the_limit_is_a_failure() {
 fn limits_that_cannot_be_kept_are_refused() {
     let limits = |limit: fn(RunOptions) -> RunOptions, prices| {
         let extras = RunExtras { prices: Some(prices), ..RunExtras::default() };
-        Budget::of(&Request::of(None, &limit(RunOptions::default().model("m")), extras).unwrap())
+        Budget::of(&ResolvedRequest::of(None, &limit(RunOptions::default().model("m")), extras).unwrap())
     };
     let refused = |limit| limits(limit, prices()).unwrap_err().to_string();
     assert_eq!(limits(|options| options, prices()).unwrap(), None);

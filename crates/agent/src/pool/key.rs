@@ -15,7 +15,7 @@ use crate::facts;
 use crate::find::Gemini;
 use crate::home;
 use crate::prepare;
-use crate::request::{PromptBy, Request, Sandbox};
+use crate::request::{PromptBy, ResolvedRequest, Sandbox};
 use crate::settings::read_settings;
 
 /// Equal for prompts that may share a process.
@@ -52,7 +52,7 @@ pub(super) struct Shareable {
 /// Whether a request can share a process at all.
 pub(super) fn shareable(
     gemini: &Gemini,
-    request: &Request,
+    request: &ResolvedRequest,
     environment: &Environment,
 ) -> Result<Shareable, NoKey> {
     let mut text = Text::default();
@@ -86,7 +86,7 @@ pub(super) fn shareable(
 /// The key of a request, and where it works.
 pub(super) fn of(
     gemini: &Gemini,
-    request: &Request,
+    request: &ResolvedRequest,
     environment: &Environment,
 ) -> Result<(Key, SessionFolder), NoKey> {
     let Shareable { mut text, environment, dir, user_home, user } = shareable(gemini, request, environment)?;
@@ -110,8 +110,8 @@ fn real(path: &Path) -> PathBuf {
 /// What the options say that a process has only once, or why it cannot be shared at all.
 ///
 /// Every field is named, so that one who adds an option has to decide here.
-fn options(request: &Request, text: &mut Text) -> Result<(), Unfit> {
-    let Request {
+fn options(request: &ResolvedRequest, text: &mut Text) -> Result<(), Unfit> {
+    let ResolvedRequest {
         prompt: _,
         prompt_by,
         dir: _,
@@ -248,17 +248,17 @@ mod tests {
     use alhena_model::RunOptions;
     use alhena_model::options::PromptMode;
 
-    fn key(request: &Request) -> Option<String> {
+    fn key(request: &ResolvedRequest) -> Option<String> {
         let mut text = Text::default();
         options(request, &mut text).ok().map(|()| text.finish())
     }
 
-    fn asked(prompt: &str, options: &RunOptions) -> Request {
-        Request::of(Some(prompt.into()), options, RunExtras::default()).unwrap()
+    fn asked(prompt: &str, options: &RunOptions) -> ResolvedRequest {
+        ResolvedRequest::of(Some(prompt.into()), options, RunExtras::default()).unwrap()
     }
 
-    fn extra(extras: RunExtras) -> Request {
-        Request::of(None, &RunOptions::default().dir("/"), extras).unwrap()
+    fn extra(extras: RunExtras) -> ResolvedRequest {
+        ResolvedRequest::of(None, &RunOptions::default().dir("/"), extras).unwrap()
     }
 
     #[test]
@@ -306,7 +306,7 @@ mod tests {
     #[test]
     fn what_needs_a_process_of_its_own_says_why() {
         let plain = RunOptions::default;
-        let why = |request: &Request| options(request, &mut Text::default()).unwrap_err().to_string();
+        let why = |request: &ResolvedRequest| options(request, &mut Text::default()).unwrap_err().to_string();
         assert_eq!(
             why(&asked("one", &plain().session_id("12345678"))),
             "a pool cannot take this: its session has to have a given id"

@@ -8,7 +8,7 @@ use crate::env::Environment;
 use crate::find::Gemini;
 use crate::home::{self, Home, HomeRequest, Prepared, Resume};
 use crate::rate_limit::{GO_ON, OnRateLimit};
-use crate::request::{PromptBy, Request};
+use crate::request::{PromptBy, ResolvedRequest};
 use crate::run_dir::RunDir;
 use crate::supervise::protocol::Launch;
 
@@ -16,7 +16,7 @@ use crate::supervise::protocol::Launch;
 pub(crate) struct Again {
     pub(super) gemini: Gemini,
     /// What is asked for next.
-    pub(super) request: Request,
+    pub(super) request: ResolvedRequest,
     pub(super) home: HomeRequest,
     pub(super) environment: Environment,
     pub(super) place: launch::Surroundings,
@@ -44,7 +44,7 @@ impl Again {
     /// For whoever may need it. What the release cannot do is refused.
     pub(super) fn of(
         gemini: &Gemini,
-        request: &Request,
+        request: &ResolvedRequest,
         home: HomeRequest,
         environment: &Environment,
         place: launch::Surroundings,

@@ -11,7 +11,7 @@ use super::RunError;
 use crate::answer::{Desk, Server};
 use crate::env::{self, Environment};
 use crate::hooks::Occasion;
-use crate::request::{Approval, Request, Transport};
+use crate::request::{Approval, ResolvedRequest, Transport};
 
 /// The server of our tool; another when the user has one of this name.
 const SERVER: &str = "answer";
@@ -35,7 +35,7 @@ impl Offer {
 
 /// Checks the schema, and puts the tool into the settings of the run.
 pub(super) fn offer(
-    request: &Request,
+    request: &ResolvedRequest,
     servers: &[String],
     user: &Value,
     wanted: &mut Map<String, Value>,

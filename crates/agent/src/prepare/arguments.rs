@@ -11,14 +11,14 @@ use serde_json::{Map, Value};
 use super::RunError;
 use crate::find::Gemini;
 use crate::home::{Home, Resume, Shell, ToolRule, check_policy, policy_paths, policy_text};
-use crate::request::{Approval, Request, Sandbox, Transport, Trust};
+use crate::request::{Approval, ResolvedRequest, Sandbox, Transport, Trust};
 
 /// The policy file that Alhena writes; what the CLI says about it is not the user's concern.
 pub(crate) const OUR_POLICY: &str = "alhena-rules.toml";
 
 /// A warning for each `--allow-tool`, `--deny-tool` and rule of a policy file that names no tool or no MCP server of the
 /// run: it would be without effect.
-pub(crate) fn without_effect(request: &Request, servers: &[String]) -> Vec<String> {
+pub(crate) fn without_effect(request: &ResolvedRequest, servers: &[String]) -> Vec<String> {
     let options = [("--allow-tool", &request.allow_tools), ("--deny-tool", &request.deny_tools)];
     let named = options.into_iter().flat_map(|(option, names)| names.iter().map(move |name| (option, name)));
     let options = named.filter_map(|(option, name)| {
@@ -39,7 +39,7 @@ pub(crate) fn without_effect(request: &Request, servers: &[String]) -> Vec<Strin
 }
 
 pub(crate) fn of(
-    request: &Request,
+    request: &ResolvedRequest,
     gemini: &Gemini,
     home: Option<&Home>,
     run_dir: &Path,
@@ -146,7 +146,7 @@ pub(crate) fn session_id(id: &str) -> Result<&str, RunError> {
 
 /// Allow and deny lists: a policy since 0.30, flags before.
 fn tool_flags(
-    request: &Request,
+    request: &ResolvedRequest,
     version: &Version,
     run_dir: &Path,
     user_home: &Path,

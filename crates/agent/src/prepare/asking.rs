@@ -16,28 +16,28 @@ use crate::facts;
 use crate::find::Gemini;
 use crate::home::{McpServer, policy_paths};
 use crate::hooks::Moment;
-use crate::request::{Approval, Request, Transport};
+use crate::request::{Approval, ResolvedRequest, Transport};
 use crate::rules::Decision;
 use crate::settings::read_settings;
 
 /// Whether the CLI has to ask about tools that it would not ask about by itself.
-pub(crate) fn is_wanted(request: &Request, transport: Transport) -> bool {
+pub(crate) fn is_wanted(request: &ResolvedRequest, transport: Transport) -> bool {
     transport == Transport::Acp && (request.rules.restrict() || about_everything(request))
 }
 
 /// Whether it has to ask about all of them over ACP: somebody decides before a tool runs.
-pub(crate) fn about_everything(request: &Request) -> bool {
+pub(crate) fn about_everything(request: &ResolvedRequest) -> bool {
     request.hooks.as_ref().is_some_and(|hooks| hooks.moments.contains(&Moment::BeforeTool))
 }
 
 /// The MCP servers of the request and of the user that are trusted.
-pub(crate) fn trusted_servers(request: &Request, user: &Value) -> Vec<String> {
+pub(crate) fn trusted_servers(request: &ResolvedRequest, user: &Value) -> Vec<String> {
     let own = request.mcp_servers.iter().map(|server| (server.name.clone(), server.entry()));
     own.chain(servers(user)).filter(|(_, entry)| is_trusted(entry)).map(|(name, _)| name).collect()
 }
 
 /// Trusts none of these servers in the settings of the run: their tools ask, and are answered as if they did not.
-pub(super) fn distrust(request: &Request, user: &Value, wanted: &mut Map<String, Value>) {
+pub(super) fn distrust(request: &ResolvedRequest, user: &Value, wanted: &mut Map<String, Value>) {
     let users = servers(user).filter(|(_, entry)| is_trusted(entry));
     let own = request.mcp_servers.iter().map(|server| (server.name.clone(), server.clone()));
     let own = own.map(|(name, server)| (name, McpServer { trust: None, ..server }.entry()));
@@ -55,7 +55,7 @@ pub(super) fn distrust(request: &Request, user: &Value, wanted: &mut Map<String,
 
 /// Refuses what would let a tool run unasked, or be asked about that is denied.
 pub(super) fn check(
-    request: &Request,
+    request: &ResolvedRequest,
     gemini: &Gemini,
     user_home: &Path,
     user: &Value,
@@ -106,12 +106,12 @@ pub(crate) fn not_in_plan_mode() -> RunError {
 
 /// The request with all that makes the CLI ask, for its arguments.
 pub(crate) fn asking(
-    request: &Request,
+    request: &ResolvedRequest,
     user_home: &Path,
     dir: &Path,
     user: &Value,
     environment: &Environment,
-) -> Request {
+) -> ResolvedRequest {
     let mut request = request.clone();
     if !about_everything(&request) {
         return request;
@@ -132,7 +132,7 @@ pub(crate) fn asking(
 }
 
 /// Makes the CLI ask about tools that call models, so that a budget is asked before each of them. The mode stays as it is.
-pub(crate) fn about_model_tools(request: &mut Request) {
+pub(crate) fn about_model_tools(request: &mut ResolvedRequest) {
     for tool in budget::model_tools() {
         // The name of a tool is a rule.
         let _never_fails = request.rules.add(Decision::Ask, tool);
@@ -140,7 +140,11 @@ pub(crate) fn about_model_tools(request: &mut Request) {
 }
 
 /// Refuses policies of the user that deny a tool that calls a model: the rule that asks about it would stand above them.
-pub(super) fn check_model_tools(request: &Request, user_home: &Path, user: &Value) -> Result<(), RunError> {
+pub(super) fn check_model_tools(
+    request: &ResolvedRequest,
+    user_home: &Path,
+    user: &Value,
+) -> Result<(), RunError> {
     let none = Map::new();
     let settings = user.as_object().unwrap_or(&none);
     for file in policy_paths(Path::new(""), &request.policies, user_home, settings)

@@ -10,14 +10,14 @@ use crate::env::Environment;
 use crate::facts;
 use crate::find::Gemini;
 use crate::hooks::{self, Deciders, Occasion, Server};
-use crate::request::{Request, Sandbox};
+use crate::request::{ResolvedRequest, Sandbox};
 use crate::run_dir::RunDir;
 use crate::settings::read_settings;
 use crate::supervise::custody::keeper_program;
 
 /// Whether the CLI would ask. What it would let through unasked is refused here.
 pub(super) fn check(
-    request: &Request,
+    request: &ResolvedRequest,
     gemini: &Gemini,
     others: &[PathBuf],
     who: &str,

@@ -11,7 +11,7 @@ use crate::env::Environment;
 use crate::find::Gemini;
 use crate::home::Home;
 use crate::rate_limit::OnRateLimit;
-use crate::request::Request;
+use crate::request::ResolvedRequest;
 use crate::run_dir::RunDir;
 use crate::supervise::protocol::{self, Launch};
 use crate::telemetry;
@@ -28,7 +28,7 @@ impl Surroundings {
     pub(super) fn launch(
         &self,
         gemini: &Gemini,
-        request: &Request,
+        request: &ResolvedRequest,
         prompt: Delivery,
         home: Option<&Home>,
         run_dir: &RunDir,

@@ -14,7 +14,7 @@ use alhena_wire::release::Feature;
 
 use super::{RunError, arguments};
 use crate::find::Gemini;
-use crate::request::{Prompt, PromptBy, Request, Sandbox};
+use crate::request::{Prompt, PromptBy, ResolvedRequest, Sandbox};
 use crate::supervise::protocol;
 
 /// Longer prompts go by standard input. The kernel's limit is 128 KiB for one argument.
@@ -47,7 +47,7 @@ pub(super) struct Delivered {
 }
 
 /// Chooses the way, and refuses what cannot go it, before anything is made.
-pub(super) fn deliver(request: &Request) -> Result<Delivery, RunError> {
+pub(super) fn deliver(request: &ResolvedRequest) -> Result<Delivery, RunError> {
     if request.prompt_by == PromptBy::File {
         return by_file(request.prompt.as_ref());
     }
@@ -72,7 +72,7 @@ pub(super) fn deliver(request: &Request) -> Result<Delivery, RunError> {
 }
 
 /// The text of the prompt, if the CLI can take it.
-pub(crate) fn text(request: &Request) -> Result<String, RunError> {
+pub(crate) fn text(request: &ResolvedRequest) -> Result<String, RunError> {
     let text = match &request.prompt {
         None => String::new(),
         Some(Prompt::Text(text)) => text.clone(),
@@ -158,7 +158,7 @@ impl Delivery {
         run_dir: &Path,
         dir: &Path,
         gemini: &Gemini,
-        request: &Request,
+        request: &ResolvedRequest,
     ) -> Result<Delivered, RunError> {
         // A sandbox passes its terminal on, and older releases have not been seen to obey ^C.
         let terminal = request.sandbox == Sandbox::Inherit && gemini.version.has(Feature::LauncherSplit);

@@ -8,12 +8,12 @@ use serde_json::{Map, Value};
 
 use crate::env::Environment;
 use crate::facts;
-use crate::request::Request;
+use crate::request::ResolvedRequest;
 use crate::settings::read_settings;
 
 /// The MCP servers of all settings that the CLI will read.
 pub(crate) fn of(
-    request: &Request,
+    request: &ResolvedRequest,
     user_home: &Path,
     dir: &Path,
     user: &Value,

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::mask::Mask;
 use crate::env::{self, Environment};
 use crate::facts::env_files;
-use crate::request::Request;
+use crate::request::ResolvedRequest;
 use crate::settings;
 
 /// A name with one of these in it is the name of a secret.
@@ -39,7 +39,7 @@ pub(super) fn is_placeholder(key: &str) -> bool {
 }
 
 /// Everything that is secret in a run.
-pub(crate) fn secrets(request: &Request, environment: &Environment, dir: &Path) -> Mask {
+pub(crate) fn secrets(request: &ResolvedRequest, environment: &Environment, dir: &Path) -> Mask {
     let mut found = Secrets::default();
     for (name, value) in environment.iter() {
         found.variable(&name.to_string_lossy(), &value.to_string_lossy());

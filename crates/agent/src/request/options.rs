@@ -7,7 +7,7 @@ use alhena_model::answer::Schema;
 use alhena_model::options::{AnswerSchema, EnvVar, PromptMode, RunOptions, Setting, SettingError, TimeLimit};
 use serde_json::Value;
 
-use super::{Prompt, Request, Resume, RunExtras, SystemPrompt};
+use super::{Prompt, ResolvedRequest, Resume, RunExtras, SystemPrompt};
 use crate::home::McpServer;
 use crate::hooks::Hooks;
 use crate::prepare::RunError;
@@ -33,7 +33,7 @@ const OF_THE_BINARY: &[Setting] = &[
     Setting::NoConfig,
 ];
 
-impl Request {
+impl ResolvedRequest {
     /// The request of a program that calls the library. Nothing that it asks for is passed over.
     pub(crate) fn for_program(
         prompt: Option<Prompt>,
@@ -117,8 +117,8 @@ impl Request {
             no_config: _,
             args,
         } = options;
-        let defaults = Request::default();
-        let mut request = Request {
+        let defaults = ResolvedRequest::default();
+        let mut request = ResolvedRequest {
             prompt: prompt.into(),
             require_keeper,
             began,
@@ -269,7 +269,7 @@ mod tests {
 
     fn refused(options: Value) -> String {
         let options: RunOptions = serde_json::from_value(options).unwrap();
-        let error = Request::of(None, &options, RunExtras::default()).unwrap_err();
+        let error = ResolvedRequest::of(None, &options, RunExtras::default()).unwrap_err();
         let hint = error.hint().unwrap_or_default().into_owned();
         [error.to_string(), hint].map(|text| Setting::in_fields(&text)).join(" ")
     }
@@ -289,14 +289,14 @@ mod tests {
     #[test]
     fn the_error_of_a_file_is_kept() {
         let options = RunOptions::default().system_prompt_file("/proc/nowhere");
-        let error = Request::of(None, &options, RunExtras::default()).unwrap_err();
+        let error = ResolvedRequest::of(None, &options, RunExtras::default()).unwrap_err();
         assert!(error.source().is_some_and(|source| source.is::<std::io::Error>()), "{error:?}");
     }
 
     #[test]
     fn a_program_is_told_what_its_run_cannot_mean() {
         let refused = |options: RunOptions| {
-            Request::for_program(None, &options, RunExtras::default()).unwrap_err().to_string()
+            ResolvedRequest::for_program(None, &options, RunExtras::default()).unwrap_err().to_string()
         };
         let options = RunOptions::default;
         assert_eq!(refused(options().offline(Offline::Tour)), "`offline` is an option of the alhena binary");
@@ -306,7 +306,7 @@ mod tests {
 
     #[test]
     fn options_that_were_not_given_have_the_defaults_of_a_request() {
-        let request = Request::of(None, &RunOptions::default(), RunExtras::default()).unwrap();
-        assert_eq!(format!("{request:?}"), format!("{:?}", Request::default()));
+        let request = ResolvedRequest::of(None, &RunOptions::default(), RunExtras::default()).unwrap();
+        assert_eq!(format!("{request:?}"), format!("{:?}", ResolvedRequest::default()));
     }
 }

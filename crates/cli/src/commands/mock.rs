@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use alhena_agent::Request;
+use alhena_agent::ResolvedRequest;
 use alhena_agent::env::Environment;
 use alhena_scripted::{Scenario, Server, tour};
 use alhena_sys::handles::{self, Handle, OwnedHandle};
@@ -112,7 +112,7 @@ fn serve(
     })?;
     let server = start(args.port)?;
     let cassette = CassetteArgs::of(&args.cassette.options);
-    let inserted = cassette.insert(&server, None, &Request::default(), &environment, &home)?;
+    let inserted = cassette.insert(&server, None, &ResolvedRequest::default(), &environment, &home)?;
     let silent = args.background || args.quiet;
     if let Some((path, inserted)) = cassette.cassette.as_deref().zip(inserted.as_ref()).filter(|_| !silent) {
         inserted.notice(path).into_iter().for_each(say);

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use alhena_agent::env::Environment;
-use alhena_agent::{Finder, Gemini, NotFound, Place, Request, Run, RunError};
+use alhena_agent::{Finder, Gemini, NotFound, Place, ResolvedRequest, Run, RunError};
 use alhena_model::{Failure, FailureKind, Hint, Outcome, RunOptions, Status};
 use alhena_sys::handles;
 
@@ -120,7 +120,7 @@ fn begin(
     let quiet = args.quiet;
     let Asked { mut request, who, options } = options::asked(args, view, &config, interrupts)?;
     let gemini = match who {
-        Who::Other(agent) => return Ok((agent.run_in(request, &environment)?, None, None)),
+        Who::Other(agent) => return Ok((agent.start(request, &environment)?, None, None)),
         Who::Gemini(gemini) => gemini,
     };
     let offline = offline::prepare(&options, &mut request, &mut environment)?;
@@ -129,14 +129,14 @@ fn begin(
         (None, true) => super::install::fetched(None, &environment, quiet)?,
         (path, _) => find(path, &mut request, &environment, quiet, interrupts)?,
     };
-    let run = gemini.run_in(request, &environment)?;
+    let run = gemini.start(request, &environment)?;
     Ok((run, offline, cassette))
 }
 
 /// Looks for the CLI, on the run's own time: a command that has to be asked for its version may take long.
 pub fn find(
     path: Option<PathBuf>,
-    request: &mut Request,
+    request: &mut ResolvedRequest,
     environment: &Environment,
     quiet: bool,
     interrupts: &Interrupts,

@@ -79,7 +79,7 @@ fn a_run_that_requires_a_keeper_is_not_started_without_one() {
         hostile.set_keeper(program);
         let mut request = hostile.lab.request("hello");
         request.require_keeper = true;
-        let failure = match hostile.lab.gemini.run_in(request, &hostile.lab.env) {
+        let failure = match hostile.lab.gemini.start(request, &hostile.lab.env) {
             Ok(run) => run.outcome_blocking().failure.clone().unwrap(),
             Err(error) => error.into_failure(),
         };

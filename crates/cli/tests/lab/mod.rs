@@ -12,7 +12,8 @@ use alhena_agent::home::McpServer;
 use alhena_agent::hooks::Hooks;
 use alhena_agent::rules::Rules;
 use alhena_agent::{
-    Approval, Finder, Gemini, Item, OnRateLimit, Request, Resume, Run, Sandbox, SystemPrompt, Transport,
+    Approval, Finder, Gemini, Item, OnRateLimit, ResolvedRequest, Resume, Run, Sandbox, SystemPrompt,
+    Transport,
 };
 use alhena_model::{Event, Outcome, Prices};
 use alhena_scripted::{Scenario, Server};
@@ -88,19 +89,19 @@ impl Lab {
     }
 
     /// A request in the workspace, with the model named so that no router is asked.
-    pub fn request(&self, prompt: &str) -> Request {
+    pub fn request(&self, prompt: &str) -> ResolvedRequest {
         request(prompt).dir(self.workspace()).model("gemini-2.5-flash")
     }
 
-    pub fn start(&self, request: Request) -> Run {
-        self.gemini.run_in(request, &self.env).unwrap()
+    pub fn start(&self, request: ResolvedRequest) -> Run {
+        self.gemini.start(request, &self.env).unwrap()
     }
 
-    pub fn run(&self, request: Request) -> Arc<Outcome> {
+    pub fn run(&self, request: ResolvedRequest) -> Arc<Outcome> {
         self.start(request).outcome_blocking()
     }
 
-    pub fn run_with_events(&self, request: Request) -> (Vec<Event>, Arc<Outcome>) {
+    pub fn run_with_events(&self, request: ResolvedRequest) -> (Vec<Event>, Arc<Outcome>) {
         let mut run = self.start(request);
         let events = all(&mut run);
         let outcome = run.outcome_blocking();
@@ -170,13 +171,13 @@ fn environment(home: &PrivateHome, url: &str, more: &[(OsString, OsString)]) -> 
 }
 
 /// A request with nothing but a prompt.
-pub fn request(prompt: &str) -> Request {
-    Request { prompt: Some(prompt.into()), ..Request::default() }
+pub fn request(prompt: &str) -> ResolvedRequest {
+    ResolvedRequest { prompt: Some(prompt.into()), ..ResolvedRequest::default() }
 }
 
 /// Puts a request together in one expression.
 pub trait Build: Sized {
-    fn with(self, set: impl FnOnce(&mut Request)) -> Self;
+    fn with(self, set: impl FnOnce(&mut ResolvedRequest)) -> Self;
 
     fn dir(self, dir: impl Into<PathBuf>) -> Self {
         self.with(|request| request.dir = Some(dir.into()))
@@ -303,8 +304,8 @@ pub trait Build: Sized {
     }
 }
 
-impl Build for Request {
-    fn with(mut self, set: impl FnOnce(&mut Request)) -> Self {
+impl Build for ResolvedRequest {
+    fn with(mut self, set: impl FnOnce(&mut ResolvedRequest)) -> Self {
         set(&mut self);
         self
     }

@@ -14,7 +14,7 @@ mod traps;
 use std::sync::Arc;
 
 use crate::lab::Lab;
-use alhena_agent::{Conversation, Permission, Request, Turn, TurnItem};
+use alhena_agent::{Conversation, Permission, ResolvedRequest, Turn, TurnItem};
 use alhena_model::{Event, EventKind, Outcome};
 use alhena_scripted::Scenario;
 
@@ -25,8 +25,8 @@ fn lab(name: &str, scenario: Scenario) -> Lab {
     Lab::real(name, VERSION, scenario)
 }
 
-fn converse(lab: &Lab, request: Request) -> Conversation {
-    lab.gemini.converse_in(request, &lab.env).unwrap()
+fn converse(lab: &Lab, request: ResolvedRequest) -> Conversation {
+    lab.gemini.start_conversation(request, &lab.env).unwrap()
 }
 
 /// All events of a turn and its outcome; each question is given to `answer`.

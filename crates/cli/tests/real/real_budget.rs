@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::lab::{Build, Lab};
 use alhena_agent::hooks::{Hooks, Moment, Verdict};
-use alhena_agent::{Approval, Request, Transport, Trust};
+use alhena_agent::{Approval, ResolvedRequest, Transport, Trust};
 use alhena_model::{Event, EventKind, FailureKind, Outcome, Status};
 use alhena_scripted::{Scenario, Turn, Usage};
 use alhena_testbed::run_bounded;
@@ -53,7 +53,7 @@ fn lab(name: &str, usages: &[Usage]) -> Lab {
     Lab::real(name, "0.61.0", scenario(usages))
 }
 
-fn request(lab: &Lab) -> Request {
+fn request(lab: &Lab) -> ResolvedRequest {
     lab.request("read").approval(Approval::Yolo).trust(Trust::Run)
 }
 
@@ -217,7 +217,7 @@ fn searches(count: usize, more: &Value) -> Scenario {
 
 #[test]
 fn real_cli_tools_that_call_a_model_count_and_none_runs_beyond_the_budget() {
-    let limits: [fn(Request) -> Request; 3] = [
+    let limits: [fn(ResolvedRequest) -> ResolvedRequest; 3] = [
         |request| request.max_tokens(1_000),
         |request| request.max_cost(0.01),
         |request| request.max_calls(2),
@@ -318,7 +318,7 @@ fn real_cli_a_budget_that_is_not_used_up_changes_nothing_and_replays() {
 #[test]
 fn a_budget_that_cannot_be_kept_is_refused_before_the_start() {
     let lab = lab("refused", &[usage(1, 0, 1, 0)]);
-    let refused = |request: Request| lab.gemini.run_in(request, &lab.env).unwrap_err().to_string();
+    let refused = |request: ResolvedRequest| lab.gemini.start(request, &lab.env).unwrap_err().to_string();
     let unknown = request(&lab).max_cost(1.0).model("gemini-of-tomorrow");
     assert!(refused(unknown).contains("the price of \"gemini-of-tomorrow\" is not known"));
     assert!(refused(request(&lab).max_calls(0)).contains("more than 0"));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::lab::{Build, Lab};
 use alhena_agent::home::McpServer;
-use alhena_agent::{Approval, Item, Request, recording};
+use alhena_agent::{Approval, Item, ResolvedRequest, recording};
 use alhena_model::{Conversation, Event, EventKind, Include, Source};
 use alhena_scripted::{Scenario, Turn};
 use alhena_session::Transcript;
@@ -68,7 +68,7 @@ fn end_answer(text: &mut String, kinds: &mut BTreeMap<String, Vec<Value>>) {
 }
 
 /// One run, learned in three ways; the playback has to equal the run in everything.
-fn three_ways(lab: &Lab, request: Request) -> (Learned, Learned) {
+fn three_ways(lab: &Lab, request: ResolvedRequest) -> (Learned, Learned) {
     let record = lab.home.path().join("recording");
     let mut run = lab.start(request.record(&record).conversation());
     let (mut items, mut played) = (Vec::new(), Vec::new());
@@ -93,7 +93,7 @@ fn three_ways(lab: &Lab, request: Request) -> (Learned, Learned) {
     (learned(&events, live), learned(&stored.events(), stored))
 }
 
-fn same(name: &str, scenario: Scenario, request: impl FnOnce(&Lab) -> Request) -> Learned {
+fn same(name: &str, scenario: Scenario, request: impl FnOnce(&Lab) -> ResolvedRequest) -> Learned {
     let lab = Lab::real(name, "0.61.0", scenario);
     let request = request(&lab);
     let (live, stored) = three_ways(&lab, request);
@@ -102,7 +102,7 @@ fn same(name: &str, scenario: Scenario, request: impl FnOnce(&Lab) -> Request) -
     stored
 }
 
-fn yolo(lab: &Lab) -> Request {
+fn yolo(lab: &Lab) -> ResolvedRequest {
     lab.request("go").approval(Approval::Yolo)
 }
 

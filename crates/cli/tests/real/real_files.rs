@@ -110,7 +110,7 @@ fn real_cli_runs_at_the_same_time_do_not_take_each_others_files_for_theirs() {
     other.set("GOOGLE_GEMINI_BASE_URL", lab.server.add("other", two));
     let request = || lab.request("go").approval(Approval::Yolo);
     let longer = lab.start(request());
-    let shorter = lab.gemini.run_in(request(), &other).unwrap().outcome_blocking();
+    let shorter = lab.gemini.start(request(), &other).unwrap().outcome_blocking();
     std::fs::write(lab.workspace().join("over"), "").unwrap();
     let longer = longer.outcome_blocking();
     let files = |outcome: &Outcome| {

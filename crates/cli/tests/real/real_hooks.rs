@@ -20,7 +20,7 @@ fn lab(name: &str) -> Lab {
     Lab::real(name, "0.61.0", writes())
 }
 
-fn request(lab: &Lab, hooks: Hooks) -> alhena_agent::Request {
+fn request(lab: &Lab, hooks: Hooks) -> alhena_agent::ResolvedRequest {
     lab.request("write").approval(Approval::Yolo).trust(Trust::Run).hooks(hooks)
 }
 
@@ -116,7 +116,7 @@ fn hooks_that_the_settings_switch_off_are_refused_before_the_start() {
     let settings = json!({"hooksConfig": {"enabled": false}});
     add_settings(&lab, settings);
     let hooks = Hooks::new([Moment::BeforeTool], |_| Verdict::GO_ON);
-    let error = lab.gemini.run_in(request(&lab, hooks), &lab.env).unwrap_err();
+    let error = lab.gemini.start(request(&lab, hooks), &lab.env).unwrap_err();
     assert!(error.to_string().contains("switched off"), "{error}");
 }
 

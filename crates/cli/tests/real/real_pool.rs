@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::lab::Lab;
-use alhena_agent::{Pool, PoolOptions, Request, Run};
+use alhena_agent::{Pool, PoolOptions, ResolvedRequest, Run};
 use alhena_model::Outcome;
 use alhena_scripted::{RecordedRequest, Scenario, Turn};
 use alhena_testbed::{Deadline, processes_with_env};
@@ -31,16 +31,16 @@ fn pool(processes: usize) -> Pool {
     Pool::new(PoolOptions::default().processes(processes)).unwrap()
 }
 
-fn start(lab: &Lab, pool: &Pool, request: Request) -> Run {
-    pool.run_in(&lab.gemini, request, &lab.env).unwrap()
+fn start(lab: &Lab, pool: &Pool, request: ResolvedRequest) -> Run {
+    pool.start(&lab.gemini, request, &lab.env).unwrap()
 }
 
-fn run(lab: &Lab, pool: &Pool, request: Request) -> Arc<Outcome> {
+fn run(lab: &Lab, pool: &Pool, request: ResolvedRequest) -> Arc<Outcome> {
     start(lab, pool, request).outcome_blocking()
 }
 
 /// The answer to a prompt that has to be answered.
-fn answer(lab: &Lab, pool: &Pool, request: Request) -> String {
+fn answer(lab: &Lab, pool: &Pool, request: ResolvedRequest) -> String {
     let outcome = run(lab, pool, request);
     assert!(outcome.is_success(), "{:?} {:?}", outcome.failure, outcome.warnings);
     outcome.text.all().to_owned()

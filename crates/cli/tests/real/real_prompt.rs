@@ -3,7 +3,7 @@
 use std::io::{Seek, Write};
 
 use crate::lab::{Lab, warnings};
-use alhena_agent::{Prompt, PromptBy, Request};
+use alhena_agent::{Prompt, PromptBy, ResolvedRequest};
 use alhena_model::{Outcome, Status};
 use alhena_scripted::{After, RecordedRequest, Scenario, Turn};
 use alhena_testbed::versions;
@@ -52,7 +52,7 @@ fn a_positional_prompt_that_the_cli_would_take_for_something_else_is_refused() {
     for prompt in ["-x", "--yolo", "mcp", "1.0", "0x10", "1e3"] {
         let mut request = lab.request(prompt);
         request.prompt_by = PromptBy::Positional;
-        let refused = lab.gemini.run_in(request, &lab.env).err().map(|error| error.exit_status());
+        let refused = lab.gemini.start(request, &lab.env).err().map(|error| error.exit_status());
         assert_eq!(refused, Some(2), "{prompt}");
     }
 }
@@ -69,7 +69,7 @@ fn reads_the_prompt_file() -> Scenario {
     })
 }
 
-fn by_file(lab: &Lab, path: &std::path::Path) -> Request {
+fn by_file(lab: &Lab, path: &std::path::Path) -> ResolvedRequest {
     let mut request = lab.request("");
     request.prompt = Some(Prompt::File(path.to_owned()));
     request.prompt_by = PromptBy::File;

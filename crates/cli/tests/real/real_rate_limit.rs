@@ -8,7 +8,7 @@ mod warm;
 use std::time::Duration;
 
 use crate::lab::{Build, Lab};
-use alhena_agent::{Approval, OnRateLimit, Request, Trust};
+use alhena_agent::{Approval, OnRateLimit, ResolvedRequest, Trust};
 use alhena_model::{Event, EventKind, Outcome, Status};
 use alhena_scripted::{Scenario, Turn};
 use serde_json::json;
@@ -36,7 +36,7 @@ fn lab(name: &str, scenario: Scenario) -> Lab {
     Lab::real(name, "0.61.0", scenario)
 }
 
-fn request(lab: &Lab, what: OnRateLimit) -> Request {
+fn request(lab: &Lab, what: OnRateLimit) -> ResolvedRequest {
     lab.request("count").approval(Approval::Yolo).trust(Trust::Run).on_rate_limit(what)
 }
 

@@ -221,7 +221,7 @@ fn real_cli_an_untrusted_folder_is_a_failure_that_names_the_option_which_then_wo
 fn real_cli_broken_settings_are_told_before_anything_starts() {
     let lab = Lab::real("settings", "0.61.0", Scenario::new());
     std::fs::write(lab.home.gemini().join("settings.json"), "{ \"a\": ").unwrap();
-    let Err(error) = lab.gemini.run_in(lab.request("hello"), &lab.env).map(Run::outcome_blocking) else {
+    let Err(error) = lab.gemini.start(lab.request("hello"), &lab.env).map(Run::outcome_blocking) else {
         panic!("ran")
     };
     assert_eq!(error.into_failure().kind, FailureKind::Config);
@@ -292,8 +292,7 @@ fn real_cli_a_prompt_that_starts_with_dashes_is_a_prompt() {
 fn a_prompt_that_the_cli_would_not_send_is_refused_before_the_start() {
     let lab = Lab::real("too large", "0.61.0", Scenario::new());
     for prompt in ["x".repeat(4_100_000), "日".repeat(3_000_000), "  \n ".to_owned(), String::new()] {
-        let refused =
-            lab.gemini.run_in(lab.request(&prompt), &lab.env).err().map(|error| error.exit_status());
+        let refused = lab.gemini.start(lab.request(&prompt), &lab.env).err().map(|error| error.exit_status());
         assert_eq!(refused, Some(2));
     }
     assert!(lab.server.requests("lab").is_empty());
@@ -332,7 +331,7 @@ fn real_cli_a_session_can_be_resumed_again_and_again() {
 fn real_cli_an_unknown_session_is_refused_clearly() {
     let lab = Lab::real("no session", "0.61.0", Scenario::new());
     let request = lab.request("hello").resume(Resume::Id("00000000-0000-4000-8000-000000000000".into()));
-    let error = lab.gemini.run_in(request, &lab.env).err().unwrap();
+    let error = lab.gemini.start(request, &lab.env).err().unwrap();
     assert!(error.to_string().contains("00000000"), "{error}");
 }
 
@@ -341,7 +340,7 @@ fn options_that_a_release_does_not_have_are_refused_before_the_start() {
     let lab = Lab::real("old", "0.38.2", Scenario::new());
     let mut request = lab.request("hello");
     request.session_id = Some("11111111-2222-4333-8444-555555555555".into());
-    let error = lab.gemini.run_in(request, &lab.env).err().unwrap();
+    let error = lab.gemini.start(request, &lab.env).err().unwrap();
     assert!(error.to_string().contains("0.41"), "{error}");
     assert_eq!(error.exit_status(), 2);
 }
@@ -474,7 +473,7 @@ fn a_newer_version_than_the_newest_known_is_used_with_a_warning() {
     let gemini = alhena_agent::Finder::new().env(env.clone()).path(hostile.path()).find().unwrap();
     assert_eq!(gemini.version, "0.99.0".parse::<Version>().unwrap());
     let outcome =
-        gemini.run_in(crate::lab::request("hi").dir(lab.workspace()), &env).unwrap().outcome_blocking();
+        gemini.start(crate::lab::request("hi").dir(lab.workspace()), &env).unwrap().outcome_blocking();
     assert_eq!(outcome.status, Status::Success);
     assert!(
         outcome.warnings.iter().any(|warning| warning.contains("0.99.0 is newer")),

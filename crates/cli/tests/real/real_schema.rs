@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::lab::{ALHENA, Build, Lab, warnings};
-use alhena_agent::{Approval, Request};
+use alhena_agent::{Approval, ResolvedRequest};
 use alhena_model::{EventKind, FailureKind, Outcome, Status};
 use alhena_scripted::{Scenario, Turn};
 use alhena_testbed::run_bounded;
@@ -29,7 +29,7 @@ fn lab(name: &str, turns: impl IntoIterator<Item = Turn>) -> Lab {
     Lab::real(name, "0.61.0", scenario)
 }
 
-fn request(lab: &Lab) -> Request {
+fn request(lab: &Lab) -> ResolvedRequest {
     lab.request("How many?").schema(schema())
 }
 

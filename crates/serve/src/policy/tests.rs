@@ -98,8 +98,11 @@ fn no_mode_is_above_the_limit_and_nothing_else_gives_more() {
     }
     // The scripted model does all that it may.
     assert_eq!(admit(&policy, json!({"offline": true})).unwrap()["approval"], "auto-edit");
-    let mut request =
-        Request { dir: Some(policy.base.clone()), approval: Approval::AutoEdit, ..Request::default() };
+    let mut request = ResolvedRequest {
+        dir: Some(policy.base.clone()),
+        approval: Approval::AutoEdit,
+        ..ResolvedRequest::default()
+    };
     assert!(policy.check(&request).is_ok());
     request.approval = Approval::Yolo;
     assert!(policy.check(&request).is_err(), "the defaults of a file count too");
@@ -179,8 +182,11 @@ fn whoever_names_no_mode_gets_one_below_the_limit() {
     }
     // What a file says counts for no more than the limit, unless somebody asked for it.
     let policy = Policy { max_approval: Approval::Default, ..place().policy };
-    let mut request =
-        Request { dir: Some(policy.base.clone()), approval: Approval::Yolo, ..Request::default() };
+    let mut request = ResolvedRequest {
+        dir: Some(policy.base.clone()),
+        approval: Approval::Yolo,
+        ..ResolvedRequest::default()
+    };
     policy.lower(&mut request, &Options::new());
     assert_eq!(request.approval, Approval::Default);
     request.approval = Approval::Plan;

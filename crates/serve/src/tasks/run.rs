@@ -74,8 +74,8 @@ fn start(app: &App, run: &TaskEntry, options: &Options) -> Result<(Run, Option<A
     request.transport = transport.unwrap_or(request.transport);
     let (model, approval) = (request.model.clone(), request.approval);
     let started = match agent {
-        Agent::Gemini(gemini) => gemini.run_in(request, &environment),
-        Agent::Other(agent) => agent.run_in(request, &environment),
+        Agent::Gemini(gemini) => gemini.start(request, &environment),
+        Agent::Other(agent) => agent.start(request, &environment),
     };
     let started = started.map_err(boxed)?;
     {

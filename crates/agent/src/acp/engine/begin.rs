@@ -26,7 +26,7 @@ use crate::neighbours::Neighbours;
 use crate::prepare::{Ready, RunError, prompt};
 use crate::prices;
 use crate::recording::{LONGEST_LINE, Recorder};
-use crate::request::Request;
+use crate::request::ResolvedRequest;
 use crate::retries::Retries;
 use crate::run::{About, Over, Queue, Run, Sessions, Stopper};
 use crate::start;
@@ -38,7 +38,7 @@ use crate::ward::Ward;
 /// A conversation, as a program gets it.
 pub(in crate::acp) fn converse(
     who: Who<'_>,
-    request: Request,
+    request: ResolvedRequest,
     environment: &Environment,
 ) -> Result<Conversation, RunError> {
     let started = Instant::now();
@@ -64,7 +64,11 @@ pub(in crate::acp) fn converse(
 }
 
 /// One prompt as a run: the same events and outcome as a headless run, and nothing left before the last event is out.
-pub(crate) fn run_once(who: Who<'_>, request: Request, environment: &Environment) -> Result<Run, RunError> {
+pub(crate) fn run_once(
+    who: Who<'_>,
+    request: ResolvedRequest,
+    environment: &Environment,
+) -> Result<Run, RunError> {
     let started = Instant::now();
     let keeper = start::keeper(&request, environment)?;
     let text = prompt::text(&request)?;
@@ -127,7 +131,7 @@ pub(super) struct EngineParts {
     pub opening: Opening,
     pub pipe: Pipe,
     pub keeper: Option<PathBuf>,
-    pub request: Request,
+    pub request: ResolvedRequest,
     pub recorder: Option<Recorder>,
     pub ends: Ends,
     pub started: Instant,

@@ -26,7 +26,7 @@ use crate::env::Environment;
 use crate::find::Gemini;
 use crate::neighbours::Neighbours;
 use crate::prepare::RunError;
-use crate::request::Request;
+use crate::request::ResolvedRequest;
 use crate::run::AT_ONCE;
 use crate::supervise::custody::keeper_program;
 use crate::supervise::protocol::Gentle;
@@ -73,7 +73,7 @@ pub(crate) fn serve(
     let service = Service::new(slot.clone(), hotline);
     let (gemini, environment) = (gemini.clone(), environment.clone());
     // What the process is made for is asked for before the prompt is out of our hands.
-    let request = Request { notices: Vec::new(), ..job.terms.request.clone() };
+    let request = ResolvedRequest { notices: Vec::new(), ..job.terms.request.clone() };
     // If there cannot be a thread, nobody takes it.
     if let Err(job) = slot.put(job) {
         return Err((job, not_started(std::io::Error::other("it is taken"))));
@@ -113,7 +113,7 @@ pub(crate) fn serve(
 
 fn start(
     gemini: &Gemini,
-    request: Request,
+    request: ResolvedRequest,
     environment: &Environment,
     kind: Kind,
     ends: Ends,

@@ -2,7 +2,7 @@
 
 use alhena_agent::env::Environment;
 use alhena_agent::home::McpServer;
-use alhena_agent::{Approval, Gemini, Request, Resume, RunError, RunExtras, Talk, Trust, Whom};
+use alhena_agent::{Approval, Gemini, ResolvedRequest, Resume, RunError, RunExtras, Talk, Trust, Whom};
 use alhena_hosts::acp::Refusal;
 use alhena_hosts::acp::ask::SessionSetup;
 use alhena_model::Failure;
@@ -18,7 +18,7 @@ use crate::signals::Interrupts;
 /// Begins conversations.
 pub struct Starter {
     /// What the options say of every session.
-    base: Request,
+    base: ResolvedRequest,
     approval: Option<Approval>,
     trust: Option<Trust>,
     no_config: bool,
@@ -34,7 +34,7 @@ impl Starter {
         let (approval, trust, no_config) = (options.approval, options.trust, options.no_config);
         // What it shows of its calls is shown to the editor.
         let extras = RunExtras { raw_lines: true, ..RunExtras::of(environment.clone()) };
-        let mut base = Request::of(None, &options, extras)?;
+        let mut base = ResolvedRequest::of(None, &options, extras)?;
         // Whoever names an agent to an editor expects it to run; what a folder brings along still needs the user's word.
         base.trust = trust.unwrap_or(Trust::Run);
         let offline = offline::prepare(&options, &mut base, &mut environment)?;
@@ -63,7 +63,7 @@ impl Starter {
         Ok((talk, approval, model))
     }
 
-    fn request(&self, place: SessionSetup, resume: Option<String>) -> Result<Request, Refusal> {
+    fn request(&self, place: SessionSetup, resume: Option<String>) -> Result<ResolvedRequest, Refusal> {
         for dir in std::iter::once(&place.dir).chain(&place.more_dirs) {
             if !dir.is_dir() {
                 let message = format!("{:?} is not a directory", dir.to_string_lossy());

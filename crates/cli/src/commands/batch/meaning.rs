@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use alhena_agent::env::Environment;
 use alhena_agent::facts::{self, TrustState};
-use alhena_agent::{Approval, Gemini, Request, RunError, Trust};
+use alhena_agent::{Approval, Gemini, ResolvedRequest, RunError, Trust};
 use alhena_batch::job::FIELDS;
 use alhena_batch::meaning::{Agent, Ask, Checked, Fault, Meaning, Options};
 use alhena_model::{Hint, RunOptions, Setting};
@@ -71,7 +71,7 @@ impl OptionsOfRun {
         &self,
         scenario: Option<&Path>,
         approval: Option<Approval>,
-        request: &mut Request,
+        request: &mut ResolvedRequest,
         environment: &mut Environment,
     ) -> Result<Arc<Offline>, RunError> {
         let mut started = self.offline.lock();
@@ -100,7 +100,7 @@ impl OptionsOfRun {
         &self,
         named: Option<PathBuf>,
         offline: bool,
-        request: &mut Request,
+        request: &mut ResolvedRequest,
         environment: &Environment,
     ) -> Result<Gemini, RunError> {
         // Where it is named, it is the same for all.
@@ -215,7 +215,7 @@ fn may_write(asked: &Asked) -> bool {
 }
 
 /// A copy of a folder that the user trusts is trusted as that is.
-fn trust_as_original(request: &mut Request, environment: &Environment) {
+fn trust_as_original(request: &mut ResolvedRequest, environment: &Environment) {
     let dir = request.dir.as_deref().unwrap_or(Path::new("."));
     let dir = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
     let Some(home) = environment.gemini_home() else { return };

@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use alhena_agent::{AcpAgent, Prompt, Request, RunError, RunExtras, Transport};
+use alhena_agent::{AcpAgent, Prompt, ResolvedRequest, RunError, RunExtras, Transport};
 use alhena_model::RunOptions;
 
 use crate::config::Config;
 
 pub struct Asked {
-    pub request: Request,
+    pub request: ResolvedRequest,
     pub who: Who,
     /// With the defaults of files.
     pub options: RunOptions,
@@ -48,7 +48,7 @@ pub fn asked(
         options.transport = Some(Transport::Acp);
     }
     let notices = config.notice().into_iter().collect();
-    let request = Request::of(prompt, &options, RunExtras { notices, ..RunExtras::default() })?;
+    let request = ResolvedRequest::of(prompt, &options, RunExtras { notices, ..RunExtras::default() })?;
     request.check()?;
     Ok(Asked { request, who, options })
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use alhena_agent::hooks::{Asked, Hooks, Moment, Verdict};
 use alhena_agent::rules::{BadRule, Decision, Question, Rules, Subject};
-use alhena_agent::{Request, RunError};
+use alhena_agent::{ResolvedRequest, RunError};
 use alhena_model::Hint;
 use alhena_model::hook::{UNCONFIRMED, UNDECIDED};
 use alhena_model::tool::{self, Class};
@@ -33,7 +33,7 @@ const LARGEST: u64 = 4 << 20;
 const ALL_DAY: Duration = Duration::from_secs(23 * 3600);
 
 /// Adds whom it asks to a request. Without a terminal, or without a tool of that name, it is refused.
-pub fn add(tools: &[String], request: &mut Request) -> Result<(), RunError> {
+pub fn add(tools: &[String], request: &mut ResolvedRequest) -> Result<(), RunError> {
     if tools.is_empty() {
         return Ok(());
     }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use alhena_agent::env::Environment;
-use alhena_agent::{Prompt, Request, RunExtras};
+use alhena_agent::{Prompt, ResolvedRequest, RunExtras};
 use alhena_model::Hint;
 use alhena_model::options::{Resume, RunOptions, time};
 use alhena_terminal::mcp::McpScope;
@@ -138,7 +138,7 @@ pub fn launch(args: Args) -> Result<Launch, TerminalError> {
         }
     };
     options.args = args.cli_arg;
-    let request = Request::of(Prompt::from(args.prompt.join(" ")), &options, RunExtras::default())
+    let request = ResolvedRequest::of(Prompt::from(args.prompt.join(" ")), &options, RunExtras::default())
         .map_err(|error| usage(error.to_string(), &error.hint().unwrap_or_default()))?;
     let project = request.dir.clone().unwrap_or_else(|| PathBuf::from("."));
     let places = Places::usual(&Environment::of_process(), &project, request.trust);

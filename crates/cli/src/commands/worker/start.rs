@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use alhena_agent::dirs::Dirs;
 use alhena_agent::env::Environment;
-use alhena_agent::{PoolOptions, Request};
+use alhena_agent::{PoolOptions, ResolvedRequest};
 use alhena_batch::local::{Local, Way};
 use alhena_batch::meaning::Meaning;
 use alhena_batch::perform::Stop;
@@ -31,7 +31,7 @@ pub fn start(args: Args) -> Done {
     let root = root(&args.root)?;
     let meaning = Arc::new(OptionsOfRun::new(interrupts.clone(), args.quiet || args.json));
     let environment = Environment::of_process();
-    let mut request = Request::default();
+    let mut request = ResolvedRequest::default();
     let gemini = find(args.gemini.clone(), &mut request, &environment, args.quiet, &interrupts)?;
     // A signal ends whoever looks for it, and must not end jobs that are to finish.
     meaning.knows(gemini.clone());

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use alhena_agent::{Approval, Request, Transport};
+use alhena_agent::{Approval, ResolvedRequest, Transport};
 use alhena_model::{FailureKind, Outcome, Status};
 use alhena_scripted::{Scenario, Turn};
 use alhena_testbed::run_bounded;
@@ -63,7 +63,7 @@ fn learned(lab: &Lab, outcome: &Outcome) -> Learned {
     }
 }
 
-fn equal(name: &str, turns: &[Turn], request: impl Fn(Request) -> Request) -> Learned {
+fn equal(name: &str, turns: &[Turn], request: impl Fn(ResolvedRequest) -> ResolvedRequest) -> Learned {
     let learn = |transport: Transport| {
         let lab = lab(&format!("{name} {transport:?}"), scenario(turns));
         let outcome = lab.run(request(lab.request("How many?").schema(schema())).transport(transport));
@@ -140,7 +140,7 @@ fn real_cli_a_schema_over_acp_is_kept_on_the_command_line_and_what_cannot_be_is_
     assert_eq!(calls(&lab), 1);
     let old = Lab::real("old", "0.38.2", Scenario::new());
     let request = old.request("?").schema(schema()).transport(Transport::Acp);
-    let error = old.gemini.run_in(request, &old.env).unwrap_err();
+    let error = old.gemini.start(request, &old.env).unwrap_err();
     assert!(error.to_string().contains("0.38.2"), "{error}");
 }
 

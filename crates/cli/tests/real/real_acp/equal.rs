@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use alhena_agent::home::McpServer;
-use alhena_agent::{Approval, Item, Request, Transport, recording};
+use alhena_agent::{Approval, Item, ResolvedRequest, Transport, recording};
 use alhena_model::{EventKind, FailureKind, Outcome, Status};
 use alhena_scripted::{After, Scenario, Turn};
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ struct Learned {
 }
 
 /// One run, and its recording, which has to say the same.
-fn learn(lab: &Lab, transport: Transport, request: Request) -> (Learned, Arc<Outcome>) {
+fn learn(lab: &Lab, transport: Transport, request: ResolvedRequest) -> (Learned, Arc<Outcome>) {
     let record = lab.home.path().join("recording");
     let mut run = lab.start(request.transport(transport).record(&record).conversation());
     let (mut items, mut played) = (Vec::new(), Vec::new());
@@ -99,7 +99,7 @@ fn plain(value: Value, lab: &Lab) -> Value {
     }
 }
 
-fn equal(name: &str, scenario: impl Fn() -> Scenario, request: impl Fn(&Lab) -> Request) -> Learned {
+fn equal(name: &str, scenario: impl Fn() -> Scenario, request: impl Fn(&Lab) -> ResolvedRequest) -> Learned {
     let learn = |transport: Transport| {
         let lab = lab(&format!("{name} {transport:?}"), scenario());
         let request = request(&lab);
@@ -110,7 +110,7 @@ fn equal(name: &str, scenario: impl Fn() -> Scenario, request: impl Fn(&Lab) -> 
     acp
 }
 
-fn yolo(lab: &Lab) -> Request {
+fn yolo(lab: &Lab) -> ResolvedRequest {
     std::fs::write(lab.workspace().join("a.txt"), "alpha\nbeta\n").unwrap();
     lab.request("go").approval(Approval::Yolo)
 }

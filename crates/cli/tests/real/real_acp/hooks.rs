@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use alhena_agent::hooks::{Hooks, Moment, Verdict};
-use alhena_agent::{Approval, Request, Transport};
+use alhena_agent::{Approval, ResolvedRequest, Transport};
 use alhena_model::{Outcome, Status};
 use alhena_scripted::{Scenario, Turn};
 use alhena_testbed::run_bounded;
@@ -21,7 +21,7 @@ fn one_write() -> Scenario {
     Scenario::new().turn(writes("the model's\n")).turn(Turn::say("Done."))
 }
 
-fn request(lab: &Lab, hooks: Hooks) -> Request {
+fn request(lab: &Lab, hooks: Hooks) -> ResolvedRequest {
     lab.request("write").transport(Transport::Acp).approval(Approval::Yolo).hooks(hooks)
 }
 
@@ -281,10 +281,10 @@ fn real_cli_commands_decide_over_acp_and_what_cannot_be_kept_is_refused_before_t
     std::fs::remove_file(policy).unwrap();
     let old = Lab::real("old", "0.38.2", Scenario::new());
     let hooks = Hooks::new([Moment::BeforeTool], |_| Verdict::GO_ON);
-    let error = old.gemini.run_in(request(&old, hooks.clone()), &old.env).unwrap_err();
+    let error = old.gemini.start(request(&old, hooks.clone()), &old.env).unwrap_err();
     assert!(error.to_string().contains("0.38.2"), "{error}");
     let plan = request(&lab, hooks).approval(Approval::Plan);
-    let error = lab.gemini.run_in(plan, &lab.env).unwrap_err();
+    let error = lab.gemini.start(plan, &lab.env).unwrap_err();
     assert!(error.to_string().contains("plan mode"), "{error}");
 }
 

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use alhena_agent::{
-    AcpAgent, Action, Approval, Conversation, Item, Request, Resume, Transport, TurnItem, recording,
+    AcpAgent, Action, Approval, Conversation, Item, ResolvedRequest, Resume, Transport, TurnItem, recording,
 };
 use alhena_model::{Change, EventKind, Source, Status};
 use alhena_scripted::{Scenario, Turn};
@@ -31,12 +31,12 @@ fn command() -> String {
     format!("'{}' '{}' --acp --auth-type gemini", node.display(), qwen.display())
 }
 
-fn request(lab: &Lab, prompt: &str) -> Request {
+fn request(lab: &Lab, prompt: &str) -> ResolvedRequest {
     crate::lab::request(prompt).dir(lab.workspace())
 }
 
-fn converse(lab: &Lab, request: Request) -> Conversation {
-    AcpAgent::new(&command()).unwrap().converse_in(request, &lab.env).unwrap()
+fn converse(lab: &Lab, request: ResolvedRequest) -> Conversation {
+    AcpAgent::new(&command()).unwrap().start_conversation(request, &lab.env).unwrap()
 }
 
 fn write(lab: &Lab, content: &str) -> Turn {
@@ -55,7 +55,7 @@ fn real_cli_another_agent_answers_with_usage_and_the_recording_says_the_same() {
     let record = lab.home.path().join("recording");
     let agent = AcpAgent::new(&command()).unwrap();
     let request = request(&lab, "hi").record(&record).conversation().transport(Transport::Acp);
-    let mut run = agent.run_in(request, &lab.env).unwrap();
+    let mut run = agent.start(request, &lab.env).unwrap();
     let (mut items, mut played) = (Vec::new(), Vec::new());
     while let Some(item) = run.next_item_blocking() {
         items.push(item);
@@ -253,7 +253,7 @@ fn what_makes_no_sense_is_counted_also_of_an_agent_that_was_stopped() {
     let agent = AcpAgent::new(&format!("sh '{}'", script.display())).unwrap();
     let mut request = request(&lab, "");
     request.max_output = 1 << 30;
-    let mut talk = agent.converse_in(request, &lab.env).unwrap();
+    let mut talk = agent.start_conversation(request, &lab.env).unwrap();
     let mut turn = talk.prompt("go").unwrap();
     let mut told = 0;
     while let Some(item) = turn.next_blocking() {

@@ -107,7 +107,7 @@ fn real_cli_a_success_whose_finish_reason_nothing_tells_in_time_has_a_warning() 
     }
     talk.close_blocking();
     let pool = alhena_agent::Pool::new(alhena_agent::PoolOptions::default()).unwrap();
-    let outcome = pool.run_in(&lab.gemini, request("three"), &lab.env).unwrap().outcome_blocking();
+    let outcome = pool.start(&lab.gemini, request("three"), &lab.env).unwrap().outcome_blocking();
     pool.close_blocking();
     assert_eq!(outcome.status, Status::Success, "{outcome:?}");
     assert_eq!(outcome.warnings, [UNAVAILABLE]);
@@ -121,7 +121,7 @@ fn real_cli_a_success_whose_finish_reason_nothing_tells_in_time_has_a_warning() 
     let mut env = lab.env.clone();
     env.set("GEMINI_TELEMETRY_ENABLED", "false");
     for transport in [Transport::Headless, Transport::Acp] {
-        let run = lab.gemini.run_in(request("five").transport(transport), &env).unwrap();
+        let run = lab.gemini.start(request("five").transport(transport), &env).unwrap();
         let outcome = run.outcome_blocking();
         assert_eq!(
             (outcome.status, outcome.warnings.as_slice()),

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use alhena_agent::home::McpServer;
-use alhena_agent::{Approval, Request, SystemPrompt};
+use alhena_agent::{Approval, ResolvedRequest, SystemPrompt};
 use alhena_scripted::RecordedRequest;
 
 use super::{agents, answer, asked, lab, nothing_is_left, pool};
@@ -59,7 +59,7 @@ fn settle(lab: &Lab, asker: &Asker) {
     }
 }
 
-fn request(lab: &Lab, asker: &Asker) -> Request {
+fn request(lab: &Lab, asker: &Asker) -> ResolvedRequest {
     let mut request = lab.request(&word(asker, "prompt")).dir(dir(lab, asker)).approval(Approval::AutoEdit);
     for way in asker.ways {
         let word = word(asker, way);

@@ -223,9 +223,9 @@ fn real_cli_a_folder_of_its_own_gets_a_session_of_its_own_in_the_same_process() 
 fn real_cli_what_cannot_share_a_process_is_refused_with_the_reason_and_runs_without_the_pool() {
     let lab = lab("cannot share");
     let pool = pool(1);
-    let refused = |request: alhena_agent::Request| {
+    let refused = |request: alhena_agent::ResolvedRequest| {
         let unfit = alhena_agent::Pool::fits_in(&lab.gemini, &request, &lab.env).unwrap_err().to_string();
-        assert_eq!(pool.run_in(&lab.gemini, request, &lab.env).unwrap_err().to_string(), unfit);
+        assert_eq!(pool.start(&lab.gemini, request, &lab.env).unwrap_err().to_string(), unfit);
         unfit
     };
     let recording = lab.home.path().join("recording");
@@ -238,7 +238,7 @@ fn real_cli_what_cannot_share_a_process_is_refused_with_the_reason_and_runs_with
     // What is not there no process can work in, and that is another error.
     let nowhere = lab.request("dogwood").dir("/proc/nowhere");
     alhena_agent::Pool::fits_in(&lab.gemini, &nowhere, &lab.env).unwrap();
-    assert!(pool.run_in(&lab.gemini, nowhere, &lab.env).unwrap_err().to_string().contains("/proc/nowhere"));
+    assert!(pool.start(&lab.gemini, nowhere, &lab.env).unwrap_err().to_string().contains("/proc/nowhere"));
     alhena_agent::Pool::fits_in(&lab.gemini, &lab.request("elm"), &lab.env).unwrap();
     assert_eq!(answer(&lab, &pool, lab.request("elm")), "heard elm");
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use alhena_agent::{Approval, Finder, Pool, PoolOptions, Request};
+use alhena_agent::{Approval, Finder, Pool, PoolOptions, ResolvedRequest};
 use alhena_model::Status;
 use alhena_scripted::{RecordedRequest, Scenario, Turn};
 use alhena_testbed::Deadline;
@@ -121,7 +121,7 @@ fn a_process_is_asked_for_one_session_at_a_time() {
 
     let pool = pool(1);
     let noted = || std::fs::read_to_string(&notes).unwrap_or_default();
-    let inside = |name: &str| -> Request {
+    let inside = |name: &str| -> ResolvedRequest {
         let dir = lab.workspace().join(name);
         std::fs::create_dir_all(&dir).unwrap();
         lab.request("hi").dir(dir)

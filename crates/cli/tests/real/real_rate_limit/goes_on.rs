@@ -158,12 +158,12 @@ fn what_makes_no_sense_is_refused_before_the_start() {
     let lab = lab("refused", Scenario::new());
     for (model, why) in [(MODEL, "which is the model that is limited"), (" ", "names no model")] {
         let what = OnRateLimit::Model(model.to_owned());
-        let error = lab.gemini.run_in(request(&lab, what), &lab.env).unwrap_err();
+        let error = lab.gemini.start(request(&lab, what), &lab.env).unwrap_err();
         assert!(error.to_string().contains(why), "{error}");
     }
     // A budget in dollars has to know the price of the other model, too.
     let what = OnRateLimit::Model("no-such-model".to_owned());
-    let error = lab.gemini.run_in(request(&lab, what).max_cost(1.0), &lab.env).unwrap_err();
+    let error = lab.gemini.start(request(&lab, what).max_cost(1.0), &lab.env).unwrap_err();
     assert!(error.to_string().contains("the price of \"no-such-model\" is not known"), "{error}");
     assert_eq!(asked(&lab).len(), 0);
 }

@@ -37,7 +37,7 @@ fn real_cli_over_acp_a_wait_is_waited_for_and_the_prompt_asked_again() {
 fn real_cli_a_conversation_stays_with_the_model_that_went_on() {
     let turns = [Turn::daily_quota(), Turn::say("One."), Turn::say("Two.")];
     let lab = lab("conversation", turns.into_iter().fold(Scenario::new(), Scenario::turn));
-    let mut talk = lab.gemini.converse_in(request(&lab, other_model()), &lab.env).unwrap();
+    let mut talk = lab.gemini.start_conversation(request(&lab, other_model()), &lab.env).unwrap();
     for expected in ["One.", "Two."] {
         let mut turn = talk.prompt("count").unwrap();
         while let Some(item) = turn.next_blocking() {
@@ -55,7 +55,7 @@ fn real_cli_a_conversation_that_is_cancelled_while_it_waits_goes_on_with_the_nex
     let turns = [minute(250), Turn::say("Two.")];
     let lab = lab("cancelled", turns.into_iter().fold(Scenario::new(), Scenario::turn));
     let patient = request(&lab, wait(280)).max_attempts(1);
-    let mut talk = lab.gemini.converse_in(patient, &lab.env).unwrap();
+    let mut talk = lab.gemini.start_conversation(patient, &lab.env).unwrap();
     let mut turn = talk.prompt("first").unwrap();
     while let Some(item) = turn.next_blocking() {
         if let TurnItem::Event(event) = item
@@ -76,8 +76,7 @@ fn real_cli_in_a_pool_the_model_of_one_prompt_is_not_that_of_the_next() {
     let lab = lab("pool", turns.into_iter().fold(Scenario::new(), Scenario::turn));
     let pool = Pool::new(PoolOptions::default().processes(1)).unwrap();
     for expected in ["One.", "Two."] {
-        let run =
-            pool.run_in(&lab.gemini, request(&lab, other_model()).approval(Approval::Default), &lab.env);
+        let run = pool.start(&lab.gemini, request(&lab, other_model()).approval(Approval::Default), &lab.env);
         let outcome = run.unwrap().outcome_blocking();
         is_success(&outcome);
         assert_eq!(outcome.text.all(), expected);
@@ -90,6 +89,6 @@ fn real_cli_another_agent_is_not_waited_for() {
     let lab = lab("other", Scenario::new());
     let agent = AcpAgent::new("/bin/cat").unwrap();
     let error =
-        agent.run_in(crate::lab::request("x").on_rate_limit(OnRateLimit::Wait(super::seconds(1))), &lab.env);
+        agent.start(crate::lab::request("x").on_rate_limit(OnRateLimit::Wait(super::seconds(1))), &lab.env);
     assert!(error.unwrap_err().to_string().contains("--on-rate-limit"));
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use alhena_agent::env::Environment;
 use alhena_agent::home::McpServer;
-use alhena_agent::{Approval, Request, Trust};
+use alhena_agent::{Approval, ResolvedRequest, Trust};
 use alhena_terminal::profile::{Places, Profile};
 use alhena_terminal::screen::Status;
 use alhena_terminal::{
@@ -228,7 +228,12 @@ impl Team {
         let base = self.supervisor.as_ref().map_or_else(|| PathBuf::from("."), |record| record.dir.clone());
         let dir = optional("working_directory").map_or(base.clone(), |dir| base.join(dir));
         let prompt = Some(message.into());
-        let mut request = Request { prompt, dir: Some(dir.clone()), trust: self.trust, ..Request::default() };
+        let mut request = ResolvedRequest {
+            prompt,
+            dir: Some(dir.clone()),
+            trust: self.trust,
+            ..ResolvedRequest::default()
+        };
         let inherited = self.supervisor.as_ref().map(|record| record.approval.parse::<Approval>());
         request.approval = match (self.approval, inherited) {
             (Some(approval), _) => approval,
