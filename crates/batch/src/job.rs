@@ -251,7 +251,7 @@ fn check(
     let mut options = options.clone();
     // The files in a checkout are known when it is there.
     options.no_config |= matches!(place, Place::Git(_));
-    let checked = launcher.check(prompt, &options).map_err(|error| vec![in_fields(&error)])?;
+    let checked = launcher.check(Some(prompt), &options).map_err(|error| vec![in_fields(&error)])?;
     let dir = checked.dir.as_deref().unwrap_or(Path::new("."));
     let dir = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
     Ok((checked, dir))

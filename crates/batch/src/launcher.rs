@@ -8,11 +8,16 @@ use alhena_model::{Hint, Outcome, Prompt, RunOptions, Setting, SettingError};
 
 /// Knows files with defaults, the scripted model, cassettes, and where Gemini CLI is.
 pub trait Launcher: Send + Sync {
-    /// Checks all that can be judged before a run starts, and returns the options with the defaults of files.
-    fn check(&self, prompt: &Prompt, options: &RunOptions) -> Result<RunOptions, RunError>;
+    /// Checks all that can be judged before a run starts, or a conversation, which has no prompt, and returns the options with the defaults of files.
+    fn check(&self, prompt: Option<&Prompt>, options: &RunOptions) -> Result<RunOptions, RunError>;
 
     /// Prepares a run. With `copy`, it works in this copy of its directory.
-    fn launch(&self, prompt: &Prompt, options: &RunOptions, copy: Option<&Path>) -> Result<Launch, RunError>;
+    fn launch(
+        &self,
+        prompt: Option<&Prompt>,
+        options: &RunOptions,
+        copy: Option<&Path>,
+    ) -> Result<Launch, RunError>;
 }
 
 /// A run that is ready to start.

@@ -151,7 +151,7 @@ impl Local {
         source: Option<&Path>,
         watch: &Watch,
     ) -> Result<Arc<Outcome>, RunError> {
-        let mut launch = self.launcher.launch(prompt, options, copy)?;
+        let mut launch = self.launcher.launch(Some(prompt), options, copy)?;
         launch.request.usage_dir = source.map(Path::to_owned);
         let after = launch.after.take();
         let mut run = self.start(launch, options.transport)?;

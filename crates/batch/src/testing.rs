@@ -18,11 +18,11 @@ use crate::perform::{Attempt, Perform, Watch, Where};
 pub struct NoLauncher;
 
 impl Launcher for NoLauncher {
-    fn check(&self, _: &Prompt, options: &RunOptions) -> Result<RunOptions, RunError> {
+    fn check(&self, _: Option<&Prompt>, options: &RunOptions) -> Result<RunOptions, RunError> {
         Ok(options.clone())
     }
 
-    fn launch(&self, _: &Prompt, _: &RunOptions, _: Option<&Path>) -> Result<Launch, RunError> {
+    fn launch(&self, _: Option<&Prompt>, _: &RunOptions, _: Option<&Path>) -> Result<Launch, RunError> {
         Err(RunError::usage("nothing is run here", ""))
     }
 }

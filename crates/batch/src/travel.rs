@@ -33,7 +33,7 @@ pub(crate) fn check(
     }
     // The files with defaults are on this machine, or on the worker.
     known.no_config = true;
-    match launcher.check(prompt, &known) {
+    match launcher.check(Some(prompt), &known) {
         Ok(checked) if errors.is_empty() => {
             let dir = options.dir.as_deref().unwrap_or(Path::new(""));
             Ok((checked, Path::new("/root of workers").join(dir).components().collect()))

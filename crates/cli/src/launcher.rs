@@ -110,13 +110,18 @@ impl BinaryLauncher {
 }
 
 impl Launcher for BinaryLauncher {
-    fn check(&self, prompt: &Prompt, options: &RunOptions) -> Result<RunOptions, RunError> {
-        asked(prompt.clone(), options.clone(), &config(options)?.for_jobs()).map(|asked| asked.options)
+    fn check(&self, prompt: Option<&Prompt>, options: &RunOptions) -> Result<RunOptions, RunError> {
+        asked(prompt.cloned(), options.clone(), &config(options)?.for_jobs()).map(|asked| asked.options)
     }
 
-    fn launch(&self, prompt: &Prompt, options: &RunOptions, copy: Option<&Path>) -> Result<Launch, RunError> {
+    fn launch(
+        &self,
+        prompt: Option<&Prompt>,
+        options: &RunOptions,
+        copy: Option<&Path>,
+    ) -> Result<Launch, RunError> {
         let asked =
-            config(options).and_then(|config| asked(prompt.clone(), options.clone(), &config.for_jobs()));
+            config(options).and_then(|config| asked(prompt.cloned(), options.clone(), &config.for_jobs()));
         let Asked { mut request, who, options } = asked.map_err(|error| in_fields(&error))?;
         let mut environment = self.environment.clone();
         let gemini = match who {

@@ -127,15 +127,15 @@ pub struct Task {
 
 impl Task {
     /// Returns the task that a request with this prompt and these options starts.
-    pub fn new(kind: TaskKind, id: &str, prompt: &Prompt, options: &RunOptions) -> Self {
-        let title = match prompt {
+    pub fn new(id: &str, prompt: Option<&Prompt>, options: &RunOptions) -> Self {
+        let title = prompt.map(|prompt| match prompt {
             Prompt::Text(text) => beginning(text, LONGEST_PROMPT),
             Prompt::File(file) => beginning(&file.to_string_lossy(), LONGEST_PROMPT),
-        };
+        });
         Self {
             id: id.to_owned(),
             state: TaskState::Starting,
-            title: Some(title).filter(|_| kind == TaskKind::Run),
+            title,
             dir: options.dir.as_deref().unwrap_or(Path::new("")).display().to_string(),
             model: options.model.clone(),
             approval: options.approval.map(|approval| approval.to_string()),
@@ -216,7 +216,7 @@ impl Control {
 }
 
 /// Prepares what the options ask for, within the policy.
-fn launch(app: &App, prompt: &Prompt, options: &RunOptions) -> Result<Launch, Box<Failure>> {
+fn launch(app: &App, prompt: Option<&Prompt>, options: &RunOptions) -> Result<Launch, Box<Failure>> {
     let mut launch = app.launcher.launch(prompt, options, None).map_err(boxed)?;
     policy::limit(&app.policy, options, &mut launch.request)?;
     Ok(launch)

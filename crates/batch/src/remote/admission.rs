@@ -155,11 +155,16 @@ impl Admission {
 pub struct WorkerLauncher(pub Arc<dyn Launcher>);
 
 impl Launcher for WorkerLauncher {
-    fn check(&self, prompt: &Prompt, options: &RunOptions) -> Result<RunOptions, RunError> {
+    fn check(&self, prompt: Option<&Prompt>, options: &RunOptions) -> Result<RunOptions, RunError> {
         self.0.check(prompt, options)
     }
 
-    fn launch(&self, prompt: &Prompt, options: &RunOptions, copy: Option<&Path>) -> Result<Launch, RunError> {
+    fn launch(
+        &self,
+        prompt: Option<&Prompt>,
+        options: &RunOptions,
+        copy: Option<&Path>,
+    ) -> Result<Launch, RunError> {
         let mut launch = self.0.launch(prompt, options, copy)?;
         // A folder may have come from elsewhere, or a job before may have worked in it: its settings, hooks and servers would be
         // programs that a job has chosen.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use alhena_agent::{RunError, Talk, Turn, TurnItem};
 use alhena_batch::doing::Seen;
 use alhena_batch::launcher::Launch;
-use alhena_model::{EventKind, Failure, FailureKind, Outcome, Prompt, RunOptions};
+use alhena_model::{EventKind, Failure, FailureKind, Outcome, RunOptions};
 
 use super::questions::{asked, withdraw, withdrawn};
 use super::{Control, LONGEST_TITLE, TaskEntry, TaskState, beginning, boxed, launch};
@@ -18,9 +18,9 @@ use crate::state::{App, Shared};
 const NOW_AND_THEN: Duration = Duration::from_millis(100);
 
 /// Starts the agent of a conversation. If the conversation is being closed, its end is told by who closes it.
-pub fn open(app: &App, entry: &TaskEntry, prompt: &Prompt, options: &RunOptions) {
+pub fn open(app: &App, entry: &TaskEntry, options: &RunOptions) {
     // A panic must not leave the clients of this conversation waiting.
-    let begun = catch_unwind(AssertUnwindSafe(|| begin(app, entry, prompt, options)));
+    let begun = catch_unwind(AssertUnwindSafe(|| begin(app, entry, options)));
     let opened = entry.talk().as_ref().and_then(Talk::opened);
     let failure = match begun {
         Ok(Ok(failure)) => failure,
@@ -68,13 +68,8 @@ pub fn not_opened(app: &App, entry: &TaskEntry, failure: Failure) {
 }
 
 /// Returns why the agent has no session, if it has none.
-fn begin(
-    app: &App,
-    entry: &TaskEntry,
-    prompt: &Prompt,
-    options: &RunOptions,
-) -> Result<Option<Failure>, Box<Failure>> {
-    let Launch { mut request, agent, environment, after } = launch(app, prompt, options)?;
+fn begin(app: &App, entry: &TaskEntry, options: &RunOptions) -> Result<Option<Failure>, Box<Failure>> {
+    let Launch { mut request, agent, environment, after } = launch(app, None, options)?;
     if entry.control().is_closing {
         return Err(Box::new(Failure::new(FailureKind::Cancelled, "it was closed before it began")));
     }

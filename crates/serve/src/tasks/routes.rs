@@ -101,17 +101,17 @@ fn admitted(
     app: &Shared,
     given: &Map<String, Value>,
     kind: TaskKind,
-) -> Result<(alhena_model::Prompt, RunOptions), Problem> {
+) -> Result<(Option<alhena_model::Prompt>, RunOptions), Problem> {
     let (mut prompt, mut options) = policy::read(given)?;
     policy::admit(&app.policy, kind, &mut prompt, &mut options)?;
-    let prompt = match kind {
-        TaskKind::Run => prompt
-            .ok_or_else(|| SettingError::new("there is no prompt", "Give a prompt, or a prompt_file."))?,
-        // Requests have one, and those of a conversation do not use it.
-        TaskKind::Conversation => ".".into(),
-    };
-    prompt.check()?;
-    app.launcher.check(&prompt, &options).map_err(|error| in_fields(&error))?;
+    match &prompt {
+        Some(prompt) => prompt.check()?,
+        None if kind == TaskKind::Conversation => {}
+        None => {
+            return Err(SettingError::new("there is no prompt", "Give a prompt, or a prompt_file.").into());
+        }
+    }
+    app.launcher.check(prompt.as_ref(), &options).map_err(|error| in_fields(&error))?;
     Ok((prompt, options))
 }
 
@@ -145,7 +145,7 @@ pub async fn start(
             return Ok(Started::Before(before));
         }
         let (prompt, options) = admitted(&app, &given, kind)?;
-        let started = app.tasks.start(kind, key, |id| Task::new(kind, id, &prompt, &options))?;
+        let started = app.tasks.start(kind, key, |id| Task::new(id, prompt.as_ref(), &options))?;
         if let Started::New(entry) = &started {
             perform(&app, entry, prompt, options)?;
         }
@@ -168,12 +168,12 @@ pub async fn start(
 fn perform(
     app: &Shared,
     entry: &Arc<TaskEntry>,
-    prompt: alhena_model::Prompt,
+    prompt: Option<alhena_model::Prompt>,
     options: RunOptions,
 ) -> Result<(), Problem> {
     let spawned = app.spawn(entry.kind.name(), entry, move |app, entry| match entry.kind {
-        TaskKind::Run => run::perform(app, entry, &prompt, &options),
-        TaskKind::Conversation => conversation::open(app, entry, &prompt, &options),
+        TaskKind::Run => run::perform(app, entry, prompt.as_ref(), &options),
+        TaskKind::Conversation => conversation::open(app, entry, &options),
     });
     spawned.map_err(|error| {
         let failure = Failure::new(FailureKind::Crashed, format!("it could not be started: {error}"));

@@ -23,7 +23,7 @@ impl TaskEntry {
 }
 
 /// Performs a run, and returns when nothing of it is left.
-pub fn perform(app: &App, run: &TaskEntry, prompt: &Prompt, options: &RunOptions) {
+pub fn perform(app: &App, run: &TaskEntry, prompt: Option<&Prompt>, options: &RunOptions) {
     let mut fields = InFields::default();
     // A panic must not leave the clients of this run waiting.
     let outcome = catch_unwind(AssertUnwindSafe(|| outcome(app, run, prompt, options, &mut fields)));
@@ -44,7 +44,7 @@ pub fn finish(tasks: &TaskStore, run: &TaskEntry, outcome: Outcome) {
 fn outcome(
     app: &App,
     run: &TaskEntry,
-    prompt: &Prompt,
+    prompt: Option<&Prompt>,
     options: &RunOptions,
     fields: &mut InFields,
 ) -> Outcome {
@@ -74,7 +74,7 @@ fn not_kept(error: &io::Error) -> Failure {
 fn start(
     app: &App,
     run: &TaskEntry,
-    prompt: &Prompt,
+    prompt: Option<&Prompt>,
     options: &RunOptions,
 ) -> Result<(Run, Option<After>), Box<Failure>> {
     let Launch { mut request, agent, environment, after } = launch(app, prompt, options)?;

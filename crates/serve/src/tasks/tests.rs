@@ -21,7 +21,7 @@ fn store(dir: &Path, most: usize) -> TaskStore {
 fn start(store: &TaskStore, kind: TaskKind, name: &str) -> Result<Started, Problem> {
     let options = RunOptions { dir: Some("/".into()), ..RunOptions::default() };
     let key = Key { name: name.to_owned(), asked: "the same".to_owned() };
-    store.start(kind, Some(key), |id| Task::new(kind, id, &"p".into(), &options))
+    store.start(kind, Some(key), |id| Task::new(id, Some(&"p".into()), &options))
 }
 
 fn started(store: &TaskStore, kind: TaskKind, name: &str) -> Arc<TaskEntry> {
