@@ -7,8 +7,8 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use alhena_model::Prices;
 pub use alhena_model::options::{Approval, Prompt, PromptBy, Resume, Sandbox, Transport, Trust};
+use alhena_model::{Prices, Setting};
 use serde_json::Value;
 
 pub use self::options::{directory, read_schema};
@@ -125,7 +125,10 @@ fn check_variable(name: &OsStr, value: &OsStr) -> Result<(), RunError> {
         false => return Ok(()),
     };
     let variable = name.to_string_lossy();
-    Err(RunError::usage(format!("--env cannot set the variable {variable:?}: {wrong}"), "Write NAME=VALUE."))
+    Err(RunError::usage(
+        format!("{} cannot set the variable {variable:?}: {wrong}", Setting::Env),
+        "Write NAME=VALUE.",
+    ))
 }
 
 impl Request {
@@ -144,11 +147,11 @@ impl Request {
     pub fn check(&self) -> Result<(), RunError> {
         crate::budget::Budget::limits(self)?;
         let times = [
-            ("--timeout", self.timeout),
-            ("--first-event-timeout", self.first_event_timeout),
-            ("--stall-timeout", self.stall_timeout),
+            (Setting::Timeout, self.timeout),
+            (Setting::FirstEventTimeout, self.first_event_timeout),
+            (Setting::StallTimeout, self.stall_timeout),
         ];
-        let counts = [("--max-turns", self.max_turns), ("--max-attempts", self.max_attempts)];
+        let counts = [(Setting::MaxTurns, self.max_turns), (Setting::MaxAttempts, self.max_attempts)];
         let times = times.into_iter().filter(|(_, time)| *time == Some(Duration::ZERO)).map(|(name, _)| name);
         let counts = counts.into_iter().filter(|(_, count)| *count == Some(0)).map(|(name, _)| name);
         if let Some(name) = times.chain(counts).next() {
@@ -238,15 +241,15 @@ mod tests {
         let refused = |request: Request| request.check().map_err(|error| error.to_string());
         let request = || Request::new("x");
         for (request, name) in [
-            (request().max_turns(0), "--max-turns"),
-            (request().max_attempts(0), "--max-attempts"),
-            (request().max_calls(0), "--max-calls"),
-            (request().max_tokens(0), "--max-tokens"),
-            (request().max_cost(f64::NAN), "--max-cost"),
-            (request().max_cost(-1.0), "--max-cost"),
-            (request().timeout(Duration::ZERO), "--timeout"),
-            (request().first_event_timeout(Duration::ZERO), "--first-event-timeout"),
-            (request().stall_timeout(Duration::ZERO), "--stall-timeout"),
+            (request().max_turns(0), "`max_turns`"),
+            (request().max_attempts(0), "`max_attempts`"),
+            (request().max_calls(0), "`max_calls`"),
+            (request().max_tokens(0), "`max_tokens`"),
+            (request().max_cost(f64::NAN), "`max_cost`"),
+            (request().max_cost(-1.0), "`max_cost`"),
+            (request().timeout(Duration::ZERO), "`timeout`"),
+            (request().first_event_timeout(Duration::ZERO), "`first_event_timeout`"),
+            (request().stall_timeout(Duration::ZERO), "`stall_timeout`"),
         ] {
             assert_eq!(refused(request), Err(format!("{name} has to be more than 0")));
         }
@@ -257,7 +260,7 @@ mod tests {
             ("A", "x\0", "it has a zero character in it"),
         ] {
             let said = refused(request().env(name, value)).unwrap_err();
-            assert_eq!(said, format!("--env cannot set the variable {name:?}: {why}"));
+            assert_eq!(said, format!("`env` cannot set the variable {name:?}: {why}"));
         }
         assert_eq!(refused(request().env("A", "x=y").env("B", "").max_turns(1)), Ok(()));
     }

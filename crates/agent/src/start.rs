@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use alhena_model::{FailureKind, Input, Interpreter, Outcome, Timestamp, Witnesses};
+use alhena_model::{FailureKind, Input, Interpreter, Outcome, Setting, Timestamp, Witnesses};
 use alhena_sys::files;
 use alhena_sys::growth::Growth;
 use alhena_sys::processes;
@@ -59,7 +59,7 @@ impl Gemini {
         if !request.rules.is_empty() {
             return Err(RunError::usage(
                 "headless, Gemini CLI asks nobody, so that rules cannot be kept",
-                "Use --transport acp with --allow, --deny, --ask and --rules, or --allow-tool and --deny-tool without.",
+                "Use `transport` acp with `allow`, `deny`, `ask` and `rules`, or `allow_tool` and `deny_tool` without.",
             ));
         }
         let started = Instant::now();
@@ -167,15 +167,16 @@ fn witnesses(home: Option<&Home>) -> Witnesses {
 
 pub(crate) fn recorder(request: &Request, who: &Value, ready: &Ready) -> Result<Option<Recorder>, RunError> {
     let Some(dir) = &request.record else { return Ok(None) };
-    let hint = "Give --record a new or empty directory.";
     let mask = secrets(request, &ready.environment, &ready.dir);
     let witnesses = witnesses(ready.home.as_ref());
     let transport = if who.get("agent").is_some() { Transport::Acp } else { request.chosen_transport() };
     let header = Header::new(witnesses, transport, described(request, who, ready));
     Recorder::new(dir, &header, mask, ready.launch.stderr.as_ref(), request.max_stderr).map(Some).map_err(
         |error| match files::is_full(&error) {
-            true => RunError::failed(FailureKind::DiskFull, format!("--record: {error}")),
-            false => RunError::usage(format!("--record: {error}"), hint),
+            true => RunError::failed(FailureKind::DiskFull, format!("the recording cannot be kept: {error}")),
+            false => {
+                RunError::usage(format!("{}: {error}", Setting::Record), "Give a new or empty directory.")
+            }
         },
     )
 }

@@ -21,11 +21,6 @@ pub trait Meaning: Send + Sync {
     /// What a text means as the value of an option, where everything is text.
     fn value_of_text(&self, name: &str, text: &str) -> Value;
 
-    /// What is said to people, with the names of options as they are given here and not as the command line has them.
-    fn in_names(&self, text: &str) -> String {
-        text.to_owned()
-    }
-
     /// All that can be judged before anything runs.
     fn check(&self, options: &Options) -> Result<Checked, Vec<Fault>>;
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use alhena::model::Setting;
 use alhena::wire::display::is_unsafe_in_text;
 use alhena_sys::{handles, terminals};
 use unicode_width::UnicodeWidthChar;
@@ -55,6 +56,30 @@ impl<T: fmt::Display> fmt::Display for Painted<T> {
             Colours::On => write!(f, "{begin}{}{}", self.text, Own::Plain),
             Colours::Off => self.text.fmt(f),
         }
+    }
+}
+
+/// The option of the command line that sets this.
+pub fn flag(setting: Setting) -> String {
+    match setting {
+        Setting::Args => "--".to_owned(),
+        _ => format!("--{}", setting.name().replace('_', "-")),
+    }
+}
+
+/// How a parser begins to name a field of a file, which is no setting.
+const FIELDS_OF_FILES: &[&str] =
+    &["unknown field `", "missing field `", "duplicate field `", "unknown variant `"];
+
+/// Alhena's own words with options in place of the settings that they name: `max_cost` in backticks becomes --max-cost.
+///
+/// Not for what the model, the CLI, the API or a tool says.
+pub fn with_flags(text: &str) -> String {
+    match FIELDS_OF_FILES.iter().any(|words| text.contains(words)) {
+        true => text.to_owned(),
+        false => Setting::ALL
+            .iter()
+            .fold(text.to_owned(), |text, setting| text.replace(&setting.to_string(), &flag(*setting))),
     }
 }
 

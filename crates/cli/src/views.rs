@@ -19,7 +19,7 @@ use alhena::{Event, EventKind, Outcome};
 use clap::ValueEnum;
 
 use crate::output::{self, Guard, Stream};
-use crate::style::Colours;
+use crate::style::{Colours, with_flags};
 
 pub use self::pretty::Pretty;
 
@@ -173,6 +173,14 @@ pub fn open(name: Name, target: Target, quiet: bool, claims: Claims) -> Box<dyn 
         Name::OpenAse => Box::new(hosts::OpenAse::new(target.json(), Mode::Chat)),
         Name::OpenAseTicket => Box::new(hosts::OpenAse::new(target.json(), Mode::Ticket)),
         Name::Promptfoo => Box::new(hosts::Promptfoo::new(target.json())),
+    }
+}
+
+/// A warning for people; only Alhena's own words name settings.
+pub fn words_of_warning(source: Source, message: &str) -> String {
+    match source {
+        Source::Derived => with_flags(message),
+        _ => message.to_owned(),
     }
 }
 

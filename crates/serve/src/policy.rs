@@ -180,7 +180,7 @@ impl Policy {
     fn above(&self, mode: Approval) -> Problem {
         let most = mode_name(self.max_approval);
         Problem::forbidden(format!("the approval mode {} is above {most}", mode_name(mode)))
-            .hint(format!("This server allows no more than {most} (--max-approval)."))
+            .hint(format!("This server allows no more than {most}."))
     }
 
     /// Whether somebody may allow something for the whole conversation: that is as much as a mode in which nobody is asked.
@@ -290,7 +290,7 @@ impl Policy {
             Rule::Grant if self.max_approval != Approval::Yolo => {
                 let most = mode_name(self.max_approval);
                 Err(Problem::forbidden(format!("{name} allows more than the mode {most} does"))
-                    .hint("The server would have to be started without --max-approval."))
+                    .hint("The server would have to be started without a limit on approval modes."))
             }
             Rule::Grant if matches!(name, "policy" | "rules") => paths.each(name, value, Wanted::File),
             Rule::Grant => Ok(value.clone()),
@@ -310,7 +310,7 @@ impl Policy {
         match self.allow_programs {
             true => Ok(value.clone()),
             false => Err(Problem::forbidden(format!("{name} {what}, and a request may not"))
-                .hint("The server would have to be started with --allow-programs.")),
+                .hint("The server would have to be started so that requests may name programs.")),
         }
     }
 
@@ -325,7 +325,7 @@ impl Policy {
             let name = text.split('=').next().unwrap_or_default();
             if !self.allow_env.iter().any(|allowed| allowed == name) {
                 return Err(Problem::forbidden(format!("{option}: {name} may not be set by a request"))
-                    .hint("The server would have to be started with --allow-env NAME."));
+                    .hint("The server would have to be started so that requests may set this variable."));
             }
         }
         Ok(value.clone())
@@ -346,7 +346,7 @@ impl Policy {
         if !self.allows(request.approval) {
             return refused(
                 format!("the approval mode {} is above the server's limit", mode_name(request.approval)),
-                "Ask for a lower mode, or start the server with another --max-approval.",
+                "Ask for a lower mode, or start the server with a higher limit.",
             );
         }
         match &request.dir {

@@ -4,8 +4,10 @@
 //! understands is refused before anything starts.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::path::{Path, PathBuf};
 
+use alhena_model::Setting;
 use alhena_sys::programs::is_executable;
 use serde_json::{Value, json};
 
@@ -85,14 +87,14 @@ impl AcpAgent {
                 true => Ok(path),
                 false => Err(RunError::usage(
                     format!("{} is no program that can be started", path.display()),
-                    "Give --agent-command a program that exists and may be executed.",
+                    "Give `agent_command` a program that exists and may be executed.",
                 )),
             };
         }
         let found = programs::on_path(environment, &self.program).ok_or_else(|| {
             RunError::usage(
                 format!("there is no {} on PATH", self.program),
-                "Install it, or give --agent-command its whole path.",
+                "Install it, or give `agent_command` its whole path.",
             )
         })?;
         let real = found.canonicalize().unwrap_or_else(|_| found.clone());
@@ -100,7 +102,7 @@ impl AcpAgent {
             facts::may_use(environment, dir, &found, Trust::AsIs).map_err(|why| {
                 RunError::usage(
                     format!("{} is in the folder that is worked in: {why}", found.display()),
-                    "Give --agent-command its whole path if that is the one you mean.",
+                    "Give `agent_command` its whole path if that is the one you mean.",
                 )
             })?;
         }
@@ -127,38 +129,41 @@ impl AcpAgent {
 
     /// What only Gemini CLI has.
     fn refuse(&self, request: &Request) -> Result<(), RunError> {
-        let asked: &[(&str, bool)] = &[
-            ("--trust", request.trust != Trust::AsIs),
-            ("--sandbox", request.sandbox != Sandbox::Inherit),
-            ("--include-dir", !request.include_dirs.is_empty()),
-            ("--allow-tool", !request.allow_tools.is_empty()),
-            ("--deny-tool", !request.deny_tools.is_empty()),
-            ("--policy", !request.policies.is_empty()),
-            ("--hook", request.hooks.is_some()),
-            ("--system-prompt", request.system_prompt.is_some()),
-            ("--session-id", request.session_id.is_some()),
-            ("--max-turns", request.max_turns.is_some()),
-            ("--max-attempts", request.max_attempts.is_some()),
-            ("--on-rate-limit", request.on_rate_limit != OnRateLimit::Fail),
-            ("--schema", request.schema.is_some()),
-            (
-                "a budget",
-                request.max_tokens.is_some() || request.max_cost.is_some() || request.max_calls.is_some(),
-            ),
-            ("--prompt-by", request.prompt_by != PromptBy::Auto),
-            ("an argument for Gemini CLI itself", !request.extra_args.is_empty()),
+        let asked: &[(Setting, bool)] = &[
+            (Setting::Trust, request.trust != Trust::AsIs),
+            (Setting::Sandbox, request.sandbox != Sandbox::Inherit),
+            (Setting::IncludeDir, !request.include_dirs.is_empty()),
+            (Setting::AllowTool, !request.allow_tools.is_empty()),
+            (Setting::DenyTool, !request.deny_tools.is_empty()),
+            (Setting::Policy, !request.policies.is_empty()),
+            (Setting::Hook, request.hooks.is_some()),
+            (Setting::SystemPrompt, request.system_prompt.is_some()),
+            (Setting::SessionId, request.session_id.is_some()),
+            (Setting::MaxTurns, request.max_turns.is_some()),
+            (Setting::MaxAttempts, request.max_attempts.is_some()),
+            (Setting::OnRateLimit, request.on_rate_limit != OnRateLimit::Fail),
+            (Setting::Schema, request.schema.is_some()),
+            (Setting::MaxTokens, request.max_tokens.is_some()),
+            (Setting::MaxCost, request.max_cost.is_some()),
+            (Setting::MaxCalls, request.max_calls.is_some()),
+            (Setting::PromptBy, request.prompt_by != PromptBy::Auto),
+            (Setting::Args, !request.extra_args.is_empty()),
         ];
-        let refused = |what: &str, hint: &str| {
+        let refused = |what: &dyn fmt::Display, hint: &str| {
             let message = format!("{what} is only for Gemini CLI, and {} is another agent", self.name);
             Err(RunError::usage(message, hint))
         };
-        if let Some((option, _)) = asked.iter().find(|(_, asked)| *asked) {
-            let rules = "Leave it out; what it may do is said by --approval, --allow, --deny and --ask.";
-            let own = "Leave it out, or give the agent's own options in --agent-command.";
-            return refused(option, if option.ends_with("-tool") { rules } else { own });
+        let rules = "Leave it out; what it may do is said by `approval`, `allow`, `deny` and `ask`.";
+        let own = "Leave it out, or give the agent's own options in `agent_command`.";
+        match asked.iter().find(|(_, asked)| *asked) {
+            Some((tools @ (Setting::AllowTool | Setting::DenyTool), _)) => return refused(tools, rules),
+            Some((Setting::Args, _)) => return refused(&"an argument for Gemini CLI itself", own),
+            Some((setting, _)) => return refused(setting, own),
+            None => {}
         }
         if request.resume == Some(Resume::Latest) {
-            return refused("--resume without an id", "Give the id of the session.");
+            let what = format!("{} without an id", Setting::Resume);
+            return refused(&what, "Give the id of the session.");
         }
         servers(&request.mcp_servers).map(drop)
     }
@@ -219,13 +224,13 @@ mod tests {
         let agent = AcpAgent::new("qwen --acp").unwrap();
         let request = || Request::new("hi");
         for (request, named) in [
-            (request().trust(Trust::Run), "--trust"),
-            (request().sandbox(Sandbox::On), "--sandbox"),
-            (request().include_dir("/tmp"), "--include-dir"),
-            (request().deny_tool("web_fetch"), "--deny-tool"),
-            (request().max_turns(3), "--max-turns"),
-            (request().session_id("abcdefgh"), "--session-id"),
-            (request().resume(Resume::Latest), "--resume"),
+            (request().trust(Trust::Run), "`trust`"),
+            (request().sandbox(Sandbox::On), "`sandbox`"),
+            (request().include_dir("/tmp"), "`include_dir`"),
+            (request().deny_tool("web_fetch"), "`deny_tool`"),
+            (request().max_turns(3), "`max_turns`"),
+            (request().session_id("abcdefgh"), "`session_id`"),
+            (request().resume(Resume::Latest), "`resume`"),
             (request().extra_arg("--debug"), "argument"),
         ] {
             let Err(RunError::Usage { message, hint }) = agent.refuse(&request) else { panic!("{named}") };

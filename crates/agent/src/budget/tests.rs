@@ -187,10 +187,10 @@ fn limits_that_cannot_be_kept_are_refused() {
     assert_eq!(Budget::of(&request(|request| request)).unwrap(), None);
     assert!(Budget::of(&request(|request| request.max_cost(0.5))).unwrap().is_some());
     assert!(Budget::of(&request(|request| request.max_cost(0.5).model("auto"))).unwrap().is_some());
-    assert!(refused(|request| request.max_tokens(0)).contains("--max-tokens"));
-    assert!(refused(|request| request.max_calls(0)).contains("--max-calls"));
-    assert!(refused(|request| request.max_cost(f64::NAN)).contains("--max-cost"));
-    assert!(refused(|request| request.max_cost(-1.0)).contains("--max-cost"));
+    assert!(refused(|request| request.max_tokens(0)).contains("`max_tokens`"));
+    assert!(refused(|request| request.max_calls(0)).contains("`max_calls`"));
+    assert!(refused(|request| request.max_cost(f64::NAN)).contains("`max_cost`"));
+    assert!(refused(|request| request.max_cost(-1.0)).contains("`max_cost`"));
     assert!(refused(|request| request.max_cost(1.0).model("mystery")).contains("mystery"));
     let euros = || Prices { currency: "EUR".to_owned(), ..prices() };
     let error = Budget::of(&Request::new("x").prices(euros()).max_cost(1.0)).unwrap_err();

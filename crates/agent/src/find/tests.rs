@@ -224,7 +224,7 @@ fn not_found_says_what_was_tried_and_what_to_do() {
     assert_eq!(
         error.to_string(),
         "Gemini CLI was not found\n  /named/gemini does not exist\n  /p/gemini is a link that leads nowhere\n  \
-         nothing on PATH and in other usual places (2; `alhena detect --verbose` lists them)"
+         nothing on PATH and in other usual places (2 in all)"
     );
     assert_eq!(
         error.in_full(),

@@ -1,10 +1,11 @@
 //! The CLI's arguments, all but the prompt.
 
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use alhena_model::FailureKind;
+use alhena_model::{FailureKind, Setting};
 use alhena_wire::release::{Feature, Version};
 use serde_json::{Map, Value};
 
@@ -19,7 +20,7 @@ pub(crate) const OUR_POLICY: &str = "alhena-rules.toml";
 /// A warning for each `--allow-tool`, `--deny-tool` and rule of a policy file that names no tool or no MCP server of the
 /// run: it would be without effect.
 pub(crate) fn without_effect(request: &Request, servers: &[String]) -> Vec<String> {
-    let options = [("--allow-tool", &request.allow_tools), ("--deny-tool", &request.deny_tools)];
+    let options = [(Setting::AllowTool, &request.allow_tools), (Setting::DenyTool, &request.deny_tools)];
     let named = options.into_iter().flat_map(|(option, names)| names.iter().map(move |name| (option, name)));
     let options = named.filter_map(|(option, name)| {
         let rule = name.parse::<ToolRule>().ok()?;
@@ -49,7 +50,7 @@ pub(crate) fn of(
     let version = &gemini.version;
     let mut args: Vec<OsString> = Vec::new();
     if request.approval == Approval::Plan {
-        needs(version, Feature::PlanMode, "--approval plan")?;
+        needs(version, Feature::PlanMode, "`approval` plan")?;
     }
     for dir in &request.include_dirs {
         args.push(include(dir)?);
@@ -61,14 +62,14 @@ pub(crate) fn of(
         flag("--model", model);
     }
     if let Some(id) = &request.session_id {
-        needs(version, Feature::SessionIdFlag, "--session-id")?;
+        needs(version, Feature::SessionIdFlag, Setting::SessionId)?;
         flag("--session-id", &session_id(id)?);
     }
     if let Some(resume) = &request.resume {
-        needs(version, Feature::Resume, "--resume")?;
+        needs(version, Feature::Resume, Setting::Resume)?;
         if request.session_id.is_some() {
             return Err(RunError::usage(
-                "--resume and --session-id exclude each other",
+                format!("{} and {} exclude each other", Setting::Resume, Setting::SessionId),
                 "Leave one of them out.",
             ));
         }
@@ -106,7 +107,7 @@ pub(super) fn include(dir: &Path) -> Result<OsString, RunError> {
     Ok(with_value("--include-directories", existing(dir)?.as_os_str()))
 }
 
-pub(super) fn needs(version: &Version, feature: Feature, option: &str) -> Result<(), RunError> {
+pub(super) fn needs(version: &Version, feature: Feature, option: impl fmt::Display) -> Result<(), RunError> {
     if version.has(feature) {
         return Ok(());
     }
@@ -160,7 +161,7 @@ fn tool_flags(
     }
     if !version.has(Feature::Policy) {
         if !request.policies.is_empty() {
-            needs(version, Feature::Policy, "--policy")?;
+            needs(version, Feature::Policy, Setting::Policy)?;
         }
         // Denials are in the settings.
         return Ok(request.allow_tools.iter().map(|tool| ("--allowed-tools", tool.into())).collect());
@@ -170,7 +171,7 @@ fn tool_flags(
         .iter()
         .map(|path| {
             check_policy(path).map(|policy| policy.path).map_err(|bad| {
-                let hint = "Gemini CLI would run without it; mend the file, or leave out --policy.";
+                let hint = "Gemini CLI would run without it; mend the file, or leave out `policy`.";
                 RunError::usage(bad.to_string(), hint)
             })
         })

@@ -86,8 +86,8 @@ pub(crate) fn text(request: &Request) -> Result<String, RunError> {
 fn by_file(prompt: &Prompt) -> Result<Delivery, RunError> {
     let Prompt::File(path) = prompt else {
         return Err(RunError::usage(
-            "--prompt-by file needs a file",
-            "Give the prompt with --prompt-file, or leave out --prompt-by.",
+            "`prompt_by` file needs a file",
+            "Give the prompt with `prompt_file`, or leave out `prompt_by`.",
         ));
     };
     match path.is_file() {
@@ -109,16 +109,13 @@ fn stays_a_prompt(text: &str) -> Result<(), RunError> {
     };
     Err(RunError::usage(
         format!("Gemini CLI would take this prompt for {taken_for}"),
-        "Leave out --prompt-by positional: the other ways take every prompt.",
+        "Leave out `prompt_by` positional: the other ways take every prompt.",
     ))
 }
 
 fn check(text: &str) -> Result<(), RunError> {
     if text.trim().is_empty() {
-        return Err(RunError::usage(
-            "the prompt is empty",
-            "Give a prompt as an argument, by --prompt-file or on stdin.",
-        ));
+        return Err(RunError::usage("the prompt is empty", "Give a prompt or a `prompt_file`."));
     }
     let too_many = text.len() > MOST_UNITS && text.encode_utf16().count() > MOST_UNITS;
     if text.len() >= MOST_BYTES || too_many {
@@ -137,13 +134,13 @@ fn fits_an_argument(text: &str) -> Result<(), RunError> {
     if text.contains('\0') {
         return Err(RunError::usage(
             "an argument cannot hold a NUL character",
-            "Leave out --prompt-by, or use stdin.",
+            "Leave out `prompt_by`, or use stdin.",
         ));
     }
     if text.len() > LONGEST_ARGUMENT {
         return Err(RunError::usage(
             format!("the prompt is too long for an argument: {} bytes", text.len()),
-            "Leave out --prompt-by, or use stdin.",
+            "Leave out `prompt_by`, or use stdin.",
         ));
     }
     Ok(())

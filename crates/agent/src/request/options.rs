@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use alhena_model::Hint;
 use alhena_model::answer::Schema;
-use alhena_model::options::{AnswerSchema, EnvVar, PromptMode, RunOptions, SettingError, TimeLimit};
+use alhena_model::options::{AnswerSchema, EnvVar, PromptMode, RunOptions, Setting, SettingError, TimeLimit};
 use serde_json::Value;
 
 use super::{Prompt, Request, Resume, SystemPrompt};
@@ -87,8 +87,10 @@ impl Request {
             })?),
         };
         if matches!(resume, Some(Resume::Id(id)) if id.is_empty()) {
-            let hint = "`alhena sessions list` shows them; --resume alone goes on with the latest.";
-            return Err(RunError::usage("--resume needs the id of a session, and it is empty", hint));
+            return Err(RunError::usage(
+                format!("{} needs the id of a session, and it is empty", Setting::Resume),
+                "Give the id, or no value for the latest session.",
+            ));
         }
         request.system_prompt = instructions.map(|text| match system_prompt_mode.unwrap_or_default() {
             PromptMode::Append => SystemPrompt::Append(text),
@@ -175,8 +177,8 @@ fn bad_rule(bad: BadRule) -> RunError {
 /// Reads a schema that is in a file or given as it is.
 pub fn read_schema(given: &AnswerSchema) -> Result<Value, RunError> {
     let usage = |message: String| {
-        let hint = "Give a file with a JSON schema, or the schema itself: --schema '{\"type\": \"object\"}'.";
-        RunError::usage(format!("--schema: {message}"), hint)
+        let hint = "Give a file with a JSON schema, or the schema itself, such as {\"type\": \"object\"}.";
+        RunError::usage(format!("{}: {message}", Setting::Schema), hint)
     };
     let schema = match given {
         AnswerSchema::Json(schema) => Value::Object(schema.clone()),
@@ -198,7 +200,6 @@ pub fn read_schema(given: &AnswerSchema) -> Result<Value, RunError> {
 
 #[cfg(test)]
 mod tests {
-    use alhena_model::options::Setting;
     use serde_json::json;
 
     use super::*;
@@ -207,16 +208,16 @@ mod tests {
         let options: RunOptions = serde_json::from_value(options).unwrap();
         let error = Request::of("a".into(), &options, &Environment::of_process()).unwrap_err();
         let hint = error.hint().unwrap_or_default().into_owned();
-        [error.to_string(), hint].map(|text| Setting::in_fields(&text)).join(" ")
+        format!("{error} {hint}")
     }
 
     #[test]
-    fn what_cannot_be_read_is_refused_in_the_words_of_fields() {
-        let expected = r#"schema: /proc/nowhere.json: No such file or directory (os error 2) Give a file with a JSON schema, or the schema itself: schema '{"type": "object"}'."#;
+    fn what_cannot_be_read_is_refused_with_the_names_of_fields() {
+        let expected = r#"`schema`: /proc/nowhere.json: No such file or directory (os error 2) Give a file with a JSON schema, or the schema itself, such as {"type": "object"}."#;
         assert_eq!(refused(json!({"schema": "/proc/nowhere.json"})), expected);
         let expected = "/proc/nowhere is not a directory Give a directory that exists.";
         assert_eq!(refused(json!({"dir": "/proc/nowhere"})), expected);
-        let expected = "resume needs the id of a session, and it is empty `alhena sessions list` shows them; resume alone goes on with the latest.";
+        let expected = "`resume` needs the id of a session, and it is empty Give the id, or no value for the latest session.";
         assert_eq!(refused(json!({"resume": ""})), expected);
         let expected = "NO_SUCH_VARIABLE_IS_SET is not set Set it, or write NAME=VALUE.";
         assert_eq!(refused(json!({"env": "NO_SUCH_VARIABLE_IS_SET"})), expected);

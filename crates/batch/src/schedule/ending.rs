@@ -90,6 +90,6 @@ impl Changed {
 pub(super) fn changed_since(id: &str) -> Fault {
     Fault::new(
         format!("the job {id:?} is another than when its result was written"),
-        "Give another file for the results, or do it again with --again changed.",
+        "Give another file for the results, or have changed jobs done again.",
     )
 }

@@ -96,7 +96,7 @@ impl Gate {
             Travels::AsSchema if !value.is_object() => Err(refused(format!("{name} is no schema"), "")),
             Travels::WhereAllIsAllowed if self.most != Approval::Yolo => Err(refused(
                 format!("{name} lets the model do what this worker does not allow"),
-                "Leave it out, or start a worker with --max-approval yolo.",
+                "Leave it out, or start a worker that allows yolo.",
             )),
             _ => Ok(()),
         }
@@ -119,7 +119,7 @@ impl Gate {
                 let most = self.most;
                 return Err(refused(
                     format!("approval {said} is more than this worker allows, which is {most}"),
-                    format!("Ask for less, or start a worker with --max-approval {said}."),
+                    format!("Ask for less, or start a worker that allows {said}."),
                 ));
             }
         };
@@ -131,10 +131,7 @@ impl Gate {
     fn below(&self, name: &str, value: &Value) -> Result<Value, Fault> {
         let resolve = |path: &str| {
             self.resolve(Path::new(path)).map_err(|why| {
-                refused(
-                    format!("{name} {path:?} {why}"),
-                    "Give a directory that is below the worker's --root.",
-                )
+                refused(format!("{name} {path:?} {why}"), "Give a directory that is below the worker's root.")
             })
         };
         match value {
@@ -158,7 +155,7 @@ impl Gate {
     }
 
     fn checkout(&self, url: &str, reference: &str, dir: &str) -> Result<Checkout, Fault> {
-        let hint = "Give an address with https:// or ssh://, or a path below the worker's --root.";
+        let hint = "Give an address with https:// or ssh://, or a path below the worker's root.";
         let wrong = |text: &str| text.starts_with('-') || text.contains('\0') || text.trim().is_empty();
         if wrong(url) || wrong(reference) || !table::is_below(Path::new(dir)) {
             return Err(refused("there is something wrong with its checkout", hint));

@@ -4,8 +4,8 @@ use std::io::{self, Write};
 
 use alhena::{Event, EventKind, Outcome};
 
-use super::{Target, View};
-use crate::command_error::complain;
+use super::{Target, View, words_of_warning};
+use crate::command_error::complain_of;
 use crate::output::{Stream, say};
 use crate::style::{Colours, Harmless, Paint};
 
@@ -71,7 +71,10 @@ impl View for Data {
         match &event.kind {
             EventKind::Warning { message } if !self.quiet && message != crate::offline::NOTICE => {
                 let warning = Colours::of(Stream::Err).paint(Paint::Yellow, "warning:");
-                say(format_args!("{warning} {}", Harmless::default().clean(message)));
+                say(format_args!(
+                    "{warning} {}",
+                    Harmless::default().clean(&words_of_warning(event.source, message))
+                ));
             }
             _ => {}
         }
@@ -80,7 +83,7 @@ impl View for Data {
 
     fn close(&mut self, outcome: &Outcome) -> io::Result<()> {
         if let Some(failure) = &outcome.failure {
-            complain(&Harmless::default().clean(&failure.message), &failure.hint);
+            complain_of(failure);
         } else if let Some(data) = &outcome.data {
             serde_json::to_writer_pretty(&mut self.target.out, data)?;
             self.target.out.write_all(b"\n")?;

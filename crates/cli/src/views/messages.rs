@@ -15,8 +15,7 @@ use alhena::{Event, EventKind, Outcome};
 use serde_json::Value;
 
 use super::{Target, View};
-use crate::command_error::complain;
-use crate::style::Harmless;
+use crate::command_error::complain_of;
 
 /// What the messages are printed as.
 pub enum Shape {
@@ -113,7 +112,7 @@ impl View for Messages {
         self.target.out.flush()?;
         // An array of messages has no place for the failure.
         if let (Shape::Array, Some(failure)) = (&self.shape, &outcome.failure) {
-            complain(&Harmless::default().clean(&failure.message), &failure.hint);
+            complain_of(failure);
         }
         Ok(())
     }

@@ -6,8 +6,8 @@ use alhena::{Event, EventKind, Outcome};
 use alhena_sys::files::FileId;
 use alhena_sys::handles;
 
-use super::{Target, View};
-use crate::command_error::complain;
+use super::{Target, View, words_of_warning};
+use crate::command_error::complain_of;
 use crate::output::{Stream, say, say_part};
 use crate::style::{Colours, Harmless, Paint};
 
@@ -65,7 +65,7 @@ impl View for Text {
                     self.cursor = Cursor::LineStart;
                 }
                 let colours = Colours::of(Stream::Err);
-                let message = Harmless::default().clean(message);
+                let message = Harmless::default().clean(&words_of_warning(event.source, message));
                 say(format_args!("{} {message}", colours.paint(Paint::Yellow, "warning:")));
                 Ok(())
             }
@@ -81,7 +81,7 @@ impl View for Text {
         self.end_line()?;
         self.target.out.flush()?;
         if let Some(failure) = &outcome.failure {
-            complain(&Harmless::default().clean(&failure.message), &failure.hint);
+            complain_of(failure);
         }
         Ok(())
     }

@@ -587,7 +587,7 @@ fn a_run_that_was_cut_short_says_how_to_go_on() {
     let outcome = interpreter.conclude(&end(Exit::Code(0), ""), &mut out);
     assert_eq!(
         outcome.failure.as_ref().map(|failure| failure.hint.as_str()),
-        Some("It was stopped on purpose. To go on with this session: --resume=s-1")
+        Some("It was stopped on purpose. To go on with this session: `resume`=s-1")
     );
     let mut interpreter = Interpreter::new();
     interpreter.line(br#"{"type":"init","session_id":"$(rm -rf)","model":"m"}"#, &mut out);

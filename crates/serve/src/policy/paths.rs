@@ -40,7 +40,7 @@ impl Paths<'_> {
         let path = self.base.join(given);
         let outside = || {
             Problem::forbidden(format!("{name}: {given:?} is not below the server's root"))
-                .hint("Runs may use folders and files below --root only.")
+                .hint("Runs may use folders and files below the server's root only.")
         };
         let real = match path.canonicalize() {
             Ok(real) => real,

@@ -10,7 +10,6 @@ use alhena_batch::meaning::{After, Agent, Ask, Options};
 use alhena_model::{EventKind, Failure, FailureKind, Outcome, Status, Timestamp};
 
 use super::{RECORDING, TaskEntry, TaskState, TaskStore, ask, boxed};
-use crate::fields::InFields;
 use crate::state::App;
 
 impl TaskEntry {
@@ -24,13 +23,11 @@ impl TaskEntry {
 
 /// Performs a run, and returns when nothing of it is left.
 pub fn perform(app: &App, run: &TaskEntry, options: &Options) {
-    let mut fields = InFields::new(&*app.meaning);
     // A panic must not leave the clients of this run waiting.
-    let outcome = catch_unwind(AssertUnwindSafe(|| outcome(app, run, options, &mut fields)));
-    let mut outcome = outcome.unwrap_or_else(|_| {
+    let outcome = catch_unwind(AssertUnwindSafe(|| outcome(app, run, options)));
+    let outcome = outcome.unwrap_or_else(|_| {
         Outcome::not_begun(Failure::new(FailureKind::Crashed, "the server failed to follow the run"))
     });
-    fields.outcome(&mut outcome);
     finish(&app.tasks, run, outcome);
 }
 
@@ -41,13 +38,13 @@ pub fn finish(tasks: &TaskStore, run: &TaskEntry, outcome: Outcome) {
     tasks.end(run, EventKind::Finished { outcome: outcome.clone() }, |task| task.end_run(&outcome));
 }
 
-fn outcome(app: &App, run: &TaskEntry, options: &Options, fields: &mut InFields<'_>) -> Outcome {
+fn outcome(app: &App, run: &TaskEntry, options: &Options) -> Outcome {
     let (started, after) = match start(app, run, options) {
         Ok(started) => started,
         Err(failure) => return Outcome::not_begun(*failure),
     };
-    let (outcome, is_kept) = follow(app, run, started, fields);
-    let warnings = after.map(|after| fields.warnings(after(&outcome)));
+    let (outcome, is_kept) = follow(app, run, started);
+    let warnings = after.map(|after| after(&outcome));
     let mut outcome = Arc::unwrap_or_clone(outcome);
     outcome.warnings.extend(warnings.into_iter().flatten());
     if let Err(error) = is_kept {
@@ -94,14 +91,9 @@ fn start(app: &App, run: &TaskEntry, options: &Options) -> Result<(Run, Option<A
 }
 
 /// Keeps all events of a run but the last one, and stops the run if that fails.
-fn follow(
-    app: &App,
-    entry: &TaskEntry,
-    mut run: Run,
-    fields: &mut InFields<'_>,
-) -> (Arc<Outcome>, io::Result<()>) {
+fn follow(app: &App, entry: &TaskEntry, mut run: Run) -> (Arc<Outcome>, io::Result<()>) {
     let (mut seen, mut is_kept) = (Seen::default(), Ok(()));
-    while let Some(mut event) = run.next_blocking() {
+    while let Some(event) = run.next_blocking() {
         if matches!(event.kind, EventKind::Finished { .. }) {
             continue;
         }
@@ -115,7 +107,6 @@ fn follow(
             app.tasks.change(entry, |task| task.session_id = Some(session_id.clone()));
             entry.save(&entry.locked());
         }
-        fields.event(&mut event);
         if is_kept.is_ok() {
             is_kept = entry.append(None, event);
             if is_kept.is_err() {

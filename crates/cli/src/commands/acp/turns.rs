@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::serve::{Break, Serving, answer, tell, write};
 use super::session::{From, Going, Session, Stage};
 use crate::output::say;
+use crate::views::words_of_warning;
 
 impl Serving {
     pub fn item(&mut self, number: u64, item: TurnItem) -> Result<(), Break> {
@@ -18,7 +19,7 @@ impl Serving {
         match item {
             TurnItem::Event(event) if opening => {
                 if let EventKind::Warning { message } = &event.kind {
-                    say(format_args!("warning: {message}"));
+                    say(format_args!("warning: {}", words_of_warning(event.source, message)));
                 }
             }
             TurnItem::Line(line) if !opening => session.updates.line(&line),

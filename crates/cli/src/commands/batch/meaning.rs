@@ -63,7 +63,7 @@ impl OptionsOfRun {
             prompt.check()?;
             asked(prompt, options.clone(), &config(&options)?)
         });
-        asked.map_err(|error| vec![in_fields(&error)])
+        asked.map_err(|error| vec![Fault::new(error.to_string(), error.hint().unwrap_or_default())])
     }
 
     /// The scripted model, started when the first job needs it.
@@ -133,10 +133,6 @@ impl Meaning for OptionsOfRun {
         Setting::named(name).map_or_else(|| text.into(), |setting| setting.value_of_text(text))
     }
 
-    fn in_names(&self, text: &str) -> String {
-        Setting::in_fields(text)
-    }
-
     fn check(&self, options: &Options) -> Result<Checked, Vec<Fault>> {
         let asked = self.asked(options)?;
         let mut inputs: Vec<PathBuf> = Vec::new();
@@ -188,13 +184,7 @@ impl Meaning for OptionsOfRun {
 }
 
 fn no_prompt() -> RunError {
-    RunError::Usage { message: "there is no prompt".into(), hint: "Give a prompt, or a prompt_file.".into() }
-}
-
-/// What is wrong with a request, with the names of fields.
-fn in_fields(error: &RunError) -> Fault {
-    let hint = error.hint().unwrap_or_default();
-    Fault::new(Setting::in_fields(&error.to_string()), Setting::in_fields(&hint))
+    RunError::Usage { message: "there is no prompt".into(), hint: "Give a prompt or a `prompt_file`.".into() }
 }
 
 /// Whether an agent may change something without being asked.

@@ -8,14 +8,14 @@ use alhena::agent::env::Environment;
 use alhena::agent::{Action, Talk};
 use alhena::model::judge::finish;
 use alhena::model::options::Choice;
-use alhena::{EventKind, Hint, Permission, RunError, Status, TurnItem};
+use alhena::{EventKind, Permission, Status, TurnItem};
 
 use super::asked::{self, What};
 use super::editor::{self, Keyboard, Line};
 use super::input::{Answer, COMMANDS, Input};
 use super::interrupt::{INTERRUPTED, Interrupts};
 use super::undo;
-use crate::command_error::{CommandError, complain};
+use crate::command_error::{CommandError, complain, complain_of_start};
 use crate::commands::talk;
 use crate::output::{self, Stream};
 use crate::style::{Colours, Paint, one_line};
@@ -136,7 +136,7 @@ impl Chat<'_> {
         };
         match done {
             Ok(said) => self.dim(&said).map_err(unwritten)?,
-            Err(error) => complain_of(&error),
+            Err(error) => complain_of_start(&error),
         }
         Ok(Flow::On)
     }
@@ -145,7 +145,7 @@ impl Chat<'_> {
         let mut turn = match self.talk.prompt(prompt) {
             Ok(turn) => turn,
             Err(error) => {
-                complain_of(&error);
+                complain_of_start(&error);
                 return Ok(Flow::On);
             }
         };
@@ -256,10 +256,6 @@ impl Chat<'_> {
         let text = self.colours.paint(Paint::Dim, text).to_string();
         output::write(|out| writeln!(out, "{text}"))
     }
-}
-
-fn complain_of(error: &RunError) {
-    complain(error, &error.hint().unwrap_or_default());
 }
 
 fn unwritten(error: io::Error) -> CommandError {

@@ -30,8 +30,8 @@ impl Who {
         let agent = AcpAgent::new(command)?;
         match options.transport {
             Some(Transport::Headless) => Err(RunError::Usage {
-                message: format!("{} speaks ACP, and --transport headless is for Gemini CLI", agent.name()),
-                hint: "Leave out --transport.".to_owned(),
+                message: format!("{} speaks ACP, and `transport` headless is for Gemini CLI", agent.name()),
+                hint: "Leave out `transport`.".to_owned(),
             }),
             _ => Ok(Who::Other(agent)),
         }
