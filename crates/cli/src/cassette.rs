@@ -12,7 +12,7 @@ use alhena::agent::dirs::Dirs;
 use alhena::agent::env::{self, Environment};
 use alhena::agent::facts::{self, AuthMethod};
 use alhena::agent::recording::Secrets;
-use alhena::model::options::{CassetteMode, Choice, RunOptions};
+use alhena::model::options::{CassetteMode, Choice, RunOptions, Setting};
 use alhena::scripted::Server;
 use alhena::scripted::cassette::{
     Cassette, CassetteError, Complaints, Normal, Player, Recorder, Secrecy, Upstream, can_be_written, secret,
@@ -342,5 +342,9 @@ fn refused(error: CassetteError) -> RunError {
         }
         CassetteError::Upstream(_) => "SSL_CERT_FILE and NODE_EXTRA_CA_CERTS name certificates to trust.",
     };
-    RunError::Usage { message: error.to_string(), hint: hint.into() }
+    let message = match &error {
+        CassetteError::Upstream(_) => error.to_string(),
+        _ => format!("{}: {error}", Setting::Cassette),
+    };
+    RunError::Usage { message, hint: hint.into() }
 }

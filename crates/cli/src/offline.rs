@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use alhena::agent::env::{self, Environment};
-use alhena::model::RunOptions;
+use alhena::model::{RunOptions, Setting};
 use alhena::scripted::{Scenario, Server, tour};
 use alhena::{Approval, Failure, FailureKind, Request, RunError, Trust};
 use alhena_sys::files;
@@ -102,7 +102,12 @@ pub fn prepare(
 
 /// The scenario of a file, or the tour.
 pub fn chosen(scenario: Option<&Path>) -> Result<Scenario, RunError> {
-    scenario.map_or_else(|| Ok(tour()), read_scenario)
+    scenario.map_or_else(|| Ok(tour()), read_scenario).map_err(|error| match error {
+        RunError::Usage { message, hint } => {
+            RunError::Usage { message: format!("{}: {message}", Setting::Offline), hint }
+        }
+        error @ RunError::Failed(_) => error,
+    })
 }
 
 /// Reads a scenario file.
@@ -113,7 +118,7 @@ pub fn read_scenario(path: &Path) -> Result<Scenario, RunError> {
         .map_err(|error| failed(format!("{}: {error}", path.display()), example.into()))?;
     Scenario::from_json(&text).map_err(|error| {
         let place = format!("{}:{}:{}", path.display(), error.line(), error.column());
-        let hint = error.suggestion().map_or(example.into(), |name| format!("Did you mean `{name}`?"));
+        let hint = error.suggestion().map_or(example.into(), |name| format!("Did you mean {name:?}?"));
         failed(format!("{place}: not a scenario: {}", error.what()), hint)
     })
 }

@@ -67,7 +67,7 @@ pub fn flag(setting: Setting) -> String {
     }
 }
 
-/// How a parser begins to name a field of a file, which is no setting.
+/// How a parser begins to name fields of a file, which are no settings.
 const FIELDS_OF_FILES: &[&str] =
     &["unknown field `", "missing field `", "duplicate field `", "unknown variant `"];
 
@@ -75,12 +75,10 @@ const FIELDS_OF_FILES: &[&str] =
 ///
 /// Not for what the model, the CLI, the API or a tool says.
 pub fn with_flags(text: &str) -> String {
-    match FIELDS_OF_FILES.iter().any(|words| text.contains(words)) {
-        true => text.to_owned(),
-        false => Setting::ALL
-            .iter()
-            .fold(text.to_owned(), |text, setting| text.replace(&setting.to_string(), &flag(*setting))),
-    }
+    let end = FIELDS_OF_FILES.iter().filter_map(|words| text.find(words)).min().unwrap_or(text.len());
+    let (own, quoted) = text.split_at_checked(end).unwrap_or((text, ""));
+    let renamed = |text: String, setting: &Setting| text.replace(&setting.to_string(), &flag(*setting));
+    Setting::ALL.iter().fold(own.to_owned(), renamed) + quoted
 }
 
 /// Foreign text without escape sequences and characters that are unsafe to show.

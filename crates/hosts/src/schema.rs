@@ -9,7 +9,7 @@ mod typescript;
 use std::sync::LazyLock;
 
 use alhena_model::message::Message;
-use alhena_model::{Event, Outcome};
+use alhena_model::{Event, Outcome, Setting};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value};
@@ -56,7 +56,12 @@ pub fn files() -> Vec<(String, String)> {
     let pick = |names: &[&str]| -> Vec<Shape> {
         shapes.iter().filter(|shape| names.contains(&shape.name)).cloned().collect()
     };
-    let node = typescript::typescript_types(&pick(&["event", "outcome", "message"]));
+    let names: Vec<String> =
+        Setting::ALL.iter().map(|setting| format!("  '{}',\n", setting.name())).collect();
+    let node = typescript::typescript_types(&pick(&["event", "outcome", "message"]))
+        + "\n/** The settings that texts name in backticks. */\nexport const SETTINGS = [\n"
+        + &names.concat()
+        + "] as const;\n";
     files.push(("packages/node/src/alhena.ts".to_owned(), node));
     let response = typescript::typescript_types(&pick(&["promptfoo"]));
     files.push(("hosts/promptfoo/src/provider-response.ts".to_owned(), response));

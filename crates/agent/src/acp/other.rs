@@ -39,7 +39,7 @@ pub struct AcpAgent {
 impl AcpAgent {
     /// Reads a command, split as a shell would. Nothing is looked up yet.
     pub fn new(command: &str) -> Result<Self, RunError> {
-        let hint = "Write the program and its arguments, such as 'qwen --acp'.";
+        let hint = "Give `agent_command` a program and its arguments, such as 'qwen --acp'.";
         let words = shell_words::split(command).map_err(|_open_quote| {
             RunError::usage(format!("the agent command {command:?} has an open quote"), hint)
         })?;

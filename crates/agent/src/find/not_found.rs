@@ -173,7 +173,7 @@ impl Hint for NotFound {
                 {
                     Some(version) => format!("Fetch it with `alhena install {version}`.").into(),
                     None => {
-                        "Give the path of a Gemini CLI that can be started, or none to have one looked for."
+                        "Give `gemini` the path of a Gemini CLI that can be started, or leave it out to have one looked for."
                             .into()
                     }
                 },

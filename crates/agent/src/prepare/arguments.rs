@@ -121,12 +121,19 @@ pub(super) fn needs(version: &Version, feature: Feature, option: impl fmt::Displ
 fn existing(dir: &Path) -> Result<PathBuf, RunError> {
     let found = fs::canonicalize(dir).ok().filter(|dir| dir.is_dir());
     let found = found.ok_or_else(|| {
-        RunError::usage(format!("{} is not a directory", dir.display()), "Give a directory that exists.")
+        RunError::usage(
+            format!("{}: {} is not a directory", Setting::IncludeDir, dir.display()),
+            "Give a directory that exists.",
+        )
     })?;
     // The CLI takes a comma for the start of the next directory.
     match found.to_string_lossy().contains(',') {
         true => Err(RunError::usage(
-            format!("{} has a comma in its name, which Gemini CLI cannot handle", found.display()),
+            format!(
+                "{}: {} has a comma in its name, which Gemini CLI cannot handle",
+                Setting::IncludeDir,
+                found.display()
+            ),
             "Give it another name, or a link without a comma.",
         )),
         false => Ok(found),
@@ -139,7 +146,7 @@ pub(crate) fn session_id(id: &str) -> Result<&str, RunError> {
     match plain && id.bytes().take(8).all(|byte| byte.is_ascii_alphanumeric()) {
         true => Ok(id),
         false => Err(RunError::usage(
-            format!("{id:?} is no good session id"),
+            format!("{}: {id:?} is no good session id", Setting::SessionId),
             "Use a UUID, or at least eight letters and digits, then letters, digits, - and _.",
         )),
     }
@@ -153,9 +160,9 @@ fn tool_flags(
     user_home: &Path,
     user_settings: &Value,
 ) -> Result<Vec<(&'static str, OsString)>, RunError> {
-    let allow = rules(&request.allow_tools)?;
-    let deny = rules(&request.deny_tools)?;
-    let ask = rules(&request.rules.to_be_asked_about())?;
+    let allow = rules(Setting::AllowTool, &request.allow_tools)?;
+    let deny = rules(Setting::DenyTool, &request.deny_tools)?;
+    let ask = rules(Setting::Rules, &request.rules.to_be_asked_about())?;
     if !ask.is_empty() {
         needs(version, Feature::Policy, "a rule that denies or asks")?;
     }
@@ -172,7 +179,7 @@ fn tool_flags(
         .map(|path| {
             check_policy(path).map(|policy| policy.path).map_err(|bad| {
                 let hint = "Gemini CLI would run without it; mend the file, or leave out `policy`.";
-                RunError::usage(bad.to_string(), hint)
+                RunError::usage(format!("{}: {bad}", Setting::Policy), hint)
             })
         })
         .collect::<Result<_, _>>()?;
@@ -189,13 +196,13 @@ fn tool_flags(
     Ok(paths.into_iter().map(|path| ("--policy", path.into_os_string())).collect())
 }
 
-fn rules(texts: &[String]) -> Result<Vec<ToolRule>, RunError> {
+fn rules(setting: Setting, texts: &[String]) -> Result<Vec<ToolRule>, RunError> {
     texts
         .iter()
         .map(|text| {
             text.parse::<ToolRule>().map_err(|error| {
                 RunError::usage(
-                    error.to_string(),
+                    format!("{setting}: {error}"),
                     "Write NAME, or run_shell_command(PREFIX) for some commands only.",
                 )
             })

@@ -8,7 +8,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use alhena_model::FailureKind;
+use alhena_model::{FailureKind, Setting};
 use alhena_sys::files;
 use alhena_wire::release::Feature;
 
@@ -76,7 +76,10 @@ pub(crate) fn text(request: &Request) -> Result<String, RunError> {
     let text = match &request.prompt {
         Prompt::Text(text) => text.clone(),
         Prompt::File(path) => fs::read_to_string(path).map_err(|error| {
-            RunError::usage(format!("{}: {error}", path.display()), "Give a text file that can be read.")
+            RunError::usage(
+                format!("{}: {}: {error}", Setting::PromptFile, path.display()),
+                "Give a text file that can be read.",
+            )
         })?,
     };
     check(&text)?;

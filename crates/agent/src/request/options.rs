@@ -14,7 +14,7 @@ use crate::home::McpServer;
 use crate::hooks::Hooks;
 use crate::prepare::RunError;
 use crate::prices;
-use crate::rules::{BadRule, Decision, Rules};
+use crate::rules::{BadRule, Decision};
 
 /// How long a hook may take by default.
 const HOOK_LIMIT: Duration = Duration::from_secs(60);
@@ -83,7 +83,10 @@ impl Request {
         let instructions = match system_prompt_file {
             None => system_prompt.clone(),
             Some(file) => Some(std::fs::read_to_string(file).map_err(|error| {
-                RunError::usage(format!("{}: {error}", file.display()), "Give a text file that can be read.")
+                RunError::usage(
+                    format!("{}: {}: {error}", Setting::SystemPromptFile, file.display()),
+                    "Give a text file that can be read.",
+                )
             })?),
         };
         if matches!(resume, Some(Resume::Id(id)) if id.is_empty()) {
@@ -99,7 +102,7 @@ impl Request {
         for server in mcp_server {
             request.mcp_servers.extend(McpServer::from_argument(server).map_err(|error| {
                 let hint = "Write 'NAME=COMMAND ARGS', 'NAME=URL', or give a JSON file.";
-                RunError::usage(error.to_string(), hint)
+                RunError::usage(format!("{}: {error}", Setting::McpServer), hint)
             })?);
         }
         for EnvVar { name, value } in env {
@@ -108,23 +111,33 @@ impl Request {
                 None if environment.get(name).is_some() => {}
                 None => {
                     return Err(RunError::usage(
-                        format!("{name} is not set"),
+                        format!("{}: {name} is not set", Setting::Env),
                         "Set it, or write NAME=VALUE.",
                     ));
                 }
             }
         }
         for file in rules {
-            request.rules.read(file).map_err(bad_rule)?;
+            request.rules.read(file).map_err(|bad| bad_rule(Setting::Rules, bad))?;
         }
-        for (decision, list) in [(Decision::Allow, allow), (Decision::Deny, deny), (Decision::Ask, ask)] {
-            add_rules(&mut request.rules, decision, list)?;
+        for (setting, decision, list) in [
+            (Setting::Allow, Decision::Allow, allow),
+            (Setting::Deny, Decision::Deny, deny),
+            (Setting::Ask, Decision::Ask, ask),
+        ] {
+            for rule in list {
+                request.rules.add(decision, rule).map_err(|bad| bad_rule(setting, bad))?;
+            }
         }
         if !hook.is_empty() {
             let commands = hook.iter().map(|hook| (hook.moment, hook.command.clone())).collect();
             request.hooks = Some(Hooks::of_commands(commands, hook_timeout.unwrap_or(HOOK_LIMIT)));
         }
-        request.prices = prices.as_deref().map(|file| prices::find(Some(file), environment)).transpose()?;
+        if let Some(file) = prices {
+            request.prices = Some(prices::find(Some(file), environment).map_err(|error| {
+                RunError::usage(format!("{}: {error}", Setting::Prices), error.hint().unwrap_or_default())
+            })?);
+        }
         request.schema = schema.as_ref().map(read_schema).transpose()?;
         request.schema_attempts = schema_attempts.unwrap_or(request.schema_attempts);
         request.prompt_by = prompt_by.unwrap_or_default();
@@ -160,18 +173,14 @@ pub fn directory(dir: &Path) -> Result<(), RunError> {
     match dir.is_dir() {
         true => Ok(()),
         false => Err(RunError::usage(
-            format!("{} is not a directory", dir.display()),
+            format!("{}: {} is not a directory", Setting::Dir, dir.display()),
             "Give a directory that exists.",
         )),
     }
 }
 
-fn add_rules(rules: &mut Rules, decision: Decision, list: &[String]) -> Result<(), RunError> {
-    list.iter().try_for_each(|rule| rules.add(decision, rule)).map_err(bad_rule)
-}
-
-fn bad_rule(bad: BadRule) -> RunError {
-    RunError::usage(bad.to_string(), bad.hint().unwrap_or_default())
+fn bad_rule(setting: Setting, bad: BadRule) -> RunError {
+    RunError::usage(format!("{setting}: {bad}"), bad.hint().unwrap_or_default())
 }
 
 /// Reads a schema that is in a file or given as it is.
@@ -215,11 +224,11 @@ mod tests {
     fn what_cannot_be_read_is_refused_with_the_names_of_fields() {
         let expected = r#"`schema`: /proc/nowhere.json: No such file or directory (os error 2) Give a file with a JSON schema, or the schema itself, such as {"type": "object"}."#;
         assert_eq!(refused(json!({"schema": "/proc/nowhere.json"})), expected);
-        let expected = "/proc/nowhere is not a directory Give a directory that exists.";
+        let expected = "`dir`: /proc/nowhere is not a directory Give a directory that exists.";
         assert_eq!(refused(json!({"dir": "/proc/nowhere"})), expected);
         let expected = "`resume` needs the id of a session, and it is empty Give the id, or no value for the latest session.";
         assert_eq!(refused(json!({"resume": ""})), expected);
-        let expected = "NO_SUCH_VARIABLE_IS_SET is not set Set it, or write NAME=VALUE.";
+        let expected = "`env`: NO_SUCH_VARIABLE_IS_SET is not set Set it, or write NAME=VALUE.";
         assert_eq!(refused(json!({"env": "NO_SUCH_VARIABLE_IS_SET"})), expected);
     }
 

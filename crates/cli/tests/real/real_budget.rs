@@ -149,7 +149,7 @@ fn real_cli_calls_are_limited_with_a_warning_at_80_percent_and_exit_code_9() {
     assert_eq!(over_budget(&outcome), "The budget is used up: 5 of 5 model calls");
     assert_eq!((calls(&lab), outcome.model_calls, outcome.tool_calls), (5, 5, 5));
     assert!(warnings(&events).contains(&"80 % of the budget is used: 4 of 5 model calls"), "{events:?}");
-    assert!(outcome.failure.as_ref().unwrap().hint.contains("--resume="), "{:?}", outcome.failure);
+    assert!(outcome.failure.as_ref().unwrap().hint.contains("`resume`="), "{:?}", outcome.failure);
     let lab = self::lab("calls-cli", &vec![usage(1_000, 0, 10, 0); 3]);
     let args = ["--trust", "--approval", "yolo", "-m", MODEL, "--as", "outcome", "--max-calls", "1", "read"];
     let done = run_bounded(&mut lab.command(&args), Duration::from_secs(120)).unwrap();
@@ -345,6 +345,6 @@ fn real_cli_a_model_without_a_price_is_not_called_when_there_is_a_price_limit() 
     // Which model the alias means is only known when it is called.
     let request = request(&lab).model("flash").max_cost(1.0).prices(prices.unwrap());
     let outcome = lab.run(request);
-    assert!(over_budget(&outcome).contains("--max-cost cannot be kept"), "{:?}", outcome.failure);
+    assert!(over_budget(&outcome).contains("`max_cost` cannot be kept"), "{:?}", outcome.failure);
     assert_eq!((calls(&lab), outcome.cost_usd), (0, None));
 }

@@ -401,10 +401,10 @@ fn real_cli_what_was_not_recorded_fails_with_what_differs() {
     let said = "recorded was \"Write about rivers\", asked is \"Write about lakes\"";
     let failure = &played.json()["failure"];
     let message = failure["message"].as_str().unwrap();
-    let place = "This request is not on the cassette talk.json (--cassette-mode record records it anew): contents[0].parts[1].text: ";
+    let place = "This request is not on the cassette talk.json (`cassette_mode` record records it anew): contents[0].parts[1].text: ";
     assert_eq!(message, format!("{place}{said}"), "{played}");
     assert!(
-        failure["hint"].as_str().unwrap().contains("record it anew by --cassette-mode record"),
+        failure["hint"].as_str().unwrap().contains("record it anew by `cassette_mode` record"),
         "{played}"
     );
 }

@@ -131,21 +131,21 @@ fn a_stop_before_the_result_is_the_verdict_whatever_the_exit_code() {
             Status::Timeout,
             FailureKind::Timeout,
             "The run took longer than 1500 ms",
-            "Give it more time, for example --timeout 2s.",
+            "Give it more time, for example `timeout` 2s.",
         ),
         (
             Stop::Timeout(five),
             Status::Timeout,
             FailureKind::Timeout,
             "The run took longer than 300 s",
-            "Give it more time, for example --timeout 600s.",
+            "Give it more time, for example `timeout` 600s.",
         ),
         (
             Stop::NoFirstEvent(Duration::from_secs(60)),
             Status::Stalled,
             FailureKind::Stalled,
             "Gemini CLI wrote nothing within 60 s of its start",
-            "`alhena doctor` looks for what can hold it up, a stale lock for one; --first-event-timeout 5m waits longer.",
+            "`alhena doctor` looks for what can hold it up, a stale lock for one; `first_event_timeout` 5m waits longer.",
         ),
         (
             Stop::Silence(five),
@@ -214,7 +214,7 @@ fn a_run_that_was_stopped_while_it_kept_trying_says_so() {
         Facts { stop: Some(before_result(Stop::Silence(Duration::from_secs(300)))), ..Facts::default() };
     let found = failure(&facts, &end(Exit::Signal(9), stderr));
     assert_eq!(found.message, "Gemini CLI was silent for 300 s (Attempt 2 failed)");
-    assert!(found.hint.contains("--max-attempts 1"), "{}", found.hint);
+    assert!(found.hint.contains("`max_attempts` 1"), "{}", found.hint);
     let facts = Facts { stop: Some(before_result(Stop::Cancelled)), ..Facts::default() };
     assert_eq!(failure(&facts, &end(Exit::Signal(9), stderr)).message, "The run was cancelled");
     let long = format!("Attempt 3 failed: {}", "é".repeat(500));
@@ -231,7 +231,7 @@ fn the_turn_limit_of_the_core_is_an_error_event_with_a_result_of_success() {
     let found = failure(&facts, &end(Exit::Code(0), ""));
     assert_eq!(
         (found.kind, found.message.as_str(), found.hint.as_str()),
-        (FailureKind::TurnLimit, "Maximum session turns exceeded", "Give it more turns with --max-turns N.")
+        (FailureKind::TurnLimit, "Maximum session turns exceeded", "Give it more turns with `max_turns`.")
     );
 }
 
@@ -357,37 +357,37 @@ fn a_quota_has_its_delay_or_is_daily() {
             seconds,
             "",
             Some(2000),
-            "Wait 2 s and run again, or use another model or key; --on-rate-limit can do both.",
+            "Wait 2 s and run again, or use another model or key; `on_rate_limit` can do both.",
         ),
         (
             "Please retry in 350ms.",
             "",
             Some(350),
-            "Wait 1 s and run again, or use another model or key; --on-rate-limit can do both.",
+            "Wait 1 s and run again, or use another model or key; `on_rate_limit` can do both.",
         ),
         (
             "Please retry in 12.5s",
             "",
             Some(12_500),
-            "Wait 13 s and run again, or use another model or key; --on-rate-limit can do both.",
+            "Wait 13 s and run again, or use another model or key; `on_rate_limit` can do both.",
         ),
         (
             "Your quota will reset after 8h44m7s.",
             "",
             Some(31_447_000),
-            "Wait 9 h and run again, or use another model or key; --on-rate-limit can do both.",
+            "Wait 9 h and run again, or use another model or key; `on_rate_limit` can do both.",
         ),
         (
             r#"{"retryDelay":"600s"}"#,
             "",
             Some(600_000),
-            "Wait 10 min and run again, or use another model or key; --on-rate-limit can do both.",
+            "Wait 10 min and run again, or use another model or key; `on_rate_limit` can do both.",
         ),
         (
             "busy",
             &logged("RetryableQuotaError: busy", "  retryDelayMs: 60000,\n  status: 429"),
             Some(60_000),
-            "Wait 60 s and run again, or use another model or key; --on-rate-limit can do both.",
+            "Wait 60 s and run again, or use another model or key; `on_rate_limit` can do both.",
         ),
         (
             "busy",
@@ -401,7 +401,7 @@ fn a_quota_has_its_delay_or_is_daily() {
             "retry after 7",
             "",
             Some(7000),
-            "Wait 7 s and run again, or use another model or key; --on-rate-limit can do both.",
+            "Wait 7 s and run again, or use another model or key; `on_rate_limit` can do both.",
         ),
     ];
     for (message, stderr, delay, hint) in cases {
@@ -419,7 +419,7 @@ fn a_quota_has_its_delay_or_is_daily() {
         (
             true,
             None,
-            "The daily quota is used up: wait until tomorrow, or use another model (--on-rate-limit model=NAME) or key."
+            "The daily quota is used up: wait until tomorrow, or use another model (`on_rate_limit` model=NAME) or key."
         )
     );
 }
@@ -464,13 +464,13 @@ fn each_failure_before_the_run_has_a_hint_of_its_own() {
         (
             42,
             "Error starting session: Session ID \"x\" already exists. Use --resume to resume it",
-            "Take another --session-id",
+            "Take another `session_id`",
         ),
         (42, "No input provided via stdin. Input can be provided by piping data", "Give a prompt"),
         (42, "something else", "Check the prompt and the options"),
         (44, "docker not found", "Check that the sandbox engine"),
         (52, "Expected ',' in settings.json", "Mend the settings file"),
-        (55, "Gemini CLI is not running in a trusted directory.", "Run with --trust"),
+        (55, "Gemini CLI is not running in a trusted directory.", "Run with `trust`"),
     ];
     for (code, said, hint) in cases {
         let stderr =
@@ -507,7 +507,7 @@ fn plain_text_is_judged_by_exit_code_and_standard_error() {
     // In the stream it would have been an event.
     assert_eq!(verdict(&succeeded(), &end(Exit::Code(0), truncated)).0, Status::Success);
     let open = Facts { output: Output::Text, ..Facts::default() };
-    assert_eq!(failure(&open, &end(Exit::Unknown, "")).hint, "Say how the process ended with --exit-code N.");
+    assert_eq!(failure(&open, &end(Exit::Unknown, "")).hint, "Give the exit code of the process, too.");
 }
 
 #[test]

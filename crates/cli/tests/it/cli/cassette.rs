@@ -15,14 +15,14 @@ fn what_cannot_be_recorded_or_played_back_is_refused_before_the_start() {
     ");
     assert_snapshot!(desk.alhena(&["run", "--cassette", "talk.json", "--cassette-mode", "replay", "hi"]), @r"
     ---- stderr ----
-    error: talk.json: No such file or directory (os error 2)
+    error: --cassette: talk.json: No such file or directory (os error 2)
     hint: Record it first: --cassette-mode record.
     [exit 2]
     ");
     desk.write("talk.json", "{\"turns\": []}");
     assert_snapshot!(desk.alhena(&["mock", "--cassette", "talk.json"]), @r"
     ---- stderr ----
-    error: talk.json: not a cassette: unknown field `turns`, expected one of `cassette`, `upstream`, `client`, `incomplete`, `interactions` at line 1 column 8
+    error: --cassette: talk.json: not a cassette: unknown field `turns`, expected one of `cassette`, `upstream`, `client`, `incomplete`, `interactions` at line 1 column 8
     hint: Give a file that --cassette has recorded, or the name of a new one: nothing else is replaced.
     [exit 2]
     ");

@@ -2,7 +2,7 @@
 
 use crate::common::Desk;
 
-const REFUSED: &str = "error: /nope is not a directory\nhint: Give a directory that exists.\n";
+const REFUSED: &str = "error: --dir: /nope is not a directory\nhint: Give a directory that exists.\n";
 
 /// A session of a folder that is gone.
 pub fn with_session_of_nope(desk: &Desk) {

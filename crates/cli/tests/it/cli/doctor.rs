@@ -155,13 +155,13 @@ fn a_directory_that_is_none_is_wrong_usage() {
     desk.write("file", "");
     assert_snapshot!(desk.alhena(&["doctor", "-C", "/nope"]), @r#"
     ---- stderr ----
-    error: /nope is not a directory
+    error: --dir: /nope is not a directory
     hint: Give a directory that exists.
     [exit 2]
     "#);
     assert_snapshot!(desk.alhena(&["doctor", "-C", "file"]), @r#"
     ---- stderr ----
-    error: file is not a directory
+    error: --dir: file is not a directory
     hint: Give a directory that exists.
     [exit 2]
     "#);

@@ -34,7 +34,7 @@ fn every_command_that_prints_json_says_so_in_json() {
     assert_snapshot!(desk.alhena(&["doctor", "-C", "/nope", "--json"]), @r#"
     {
       "error": {
-        "message": "/nope is not a directory",
+        "message": "`dir`: /nope is not a directory",
         "hint": "Give a directory that exists."
       }
     }

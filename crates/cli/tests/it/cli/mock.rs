@@ -161,7 +161,7 @@ fn a_bad_scenario_is_refused_with_the_place_and_the_word_that_was_meant() {
     assert_snapshot!(desk.alhena(&["mock", "bad.json"]), @r#"
     ---- stderr ----
     error: bad.json:3:12: not a scenario: turns[0].stpes: unknown field `stpes`, expected one of `when`, `times`, `always`, `delay`, `hang`, `drop`, `reset`, `status`, `error`, `retry_after`, `headers`, `steps`, `finish`, `usage`, `raw`
-    hint: Did you mean `steps`?
+    hint: Did you mean "steps"?
     [exit 2]
     "#);
     assert_snapshot!(desk.alhena(&["mock", "--env", "missing.json"]), @r#"

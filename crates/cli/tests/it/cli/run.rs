@@ -40,30 +40,30 @@ fn no_prompt_is_wrong_usage() {
     assert_snapshot!(refused(&[]), @r#"
     ---- stderr ----
     error: the prompt is empty
-    hint: Give a prompt as an argument, by --prompt-file or on stdin.
+    hint: Give a prompt or a --prompt-file.
     [exit 2]
     "#);
     assert_snapshot!(refused(&[""]), @r#"
     ---- stderr ----
     error: the prompt is empty
-    hint: Give a prompt as an argument, by --prompt-file or on stdin.
+    hint: Give a prompt or a --prompt-file.
     [exit 2]
     "#);
     assert_snapshot!(refused(&["-"]), @r#"
     ---- stderr ----
     error: the prompt is empty
-    hint: Give a prompt as an argument, by --prompt-file or on stdin.
+    hint: Give a prompt or a --prompt-file.
     [exit 2]
     "#);
     assert_snapshot!(refused(&["--prompt-file", "empty.txt"]), @r#"
     ---- stderr ----
     error: the prompt is empty
-    hint: Give a prompt as an argument, by --prompt-file or on stdin.
+    hint: Give a prompt or a --prompt-file.
     [exit 2]
     "#);
     assert_snapshot!(refused(&["--prompt-file", "nowhere.txt"]), @r#"
     ---- stderr ----
-    error: nowhere.txt: No such file or directory (os error 2)
+    error: --prompt-file: nowhere.txt: No such file or directory (os error 2)
     hint: Give a text file that can be read.
     [exit 2]
     "#);
@@ -83,12 +83,12 @@ fn wrong_usage_is_said_before_the_cli_is_looked_for() {
     assert_snapshot!(Desk::new().alhena(&["run", "--gemini", "/nowhere/gemini", " "]), @r#"
     ---- stderr ----
     error: the prompt is empty
-    hint: Give a prompt as an argument, by --prompt-file or on stdin.
+    hint: Give a prompt or a --prompt-file.
     [exit 2]
     "#);
     assert_snapshot!(Desk::new().alhena(&["run", "--gemini", "/nowhere/gemini", "--dir", "nowhere", "hello"]), @r#"
     ---- stderr ----
-    error: nowhere is not a directory
+    error: --dir: nowhere is not a directory
     hint: Give a directory that exists.
     [exit 2]
     "#);
@@ -119,19 +119,19 @@ fn a_prompt_on_stdin_that_is_no_text_is_refused() {
 fn a_directory_that_is_none_is_refused() {
     assert_snapshot!(refused(&["--dir", "nowhere", "hello"]), @r#"
     ---- stderr ----
-    error: nowhere is not a directory
+    error: --dir: nowhere is not a directory
     hint: Give a directory that exists.
     [exit 2]
     "#);
     assert_snapshot!(refused(&["--dir", "empty.txt", "hello"]), @r#"
     ---- stderr ----
-    error: empty.txt is not a directory
+    error: --dir: empty.txt is not a directory
     hint: Give a directory that exists.
     [exit 2]
     "#);
     assert_snapshot!(refused(&["--include-dir", "nowhere", "hello"]), @r#"
     ---- stderr ----
-    error: nowhere is not a directory
+    error: --include-dir: nowhere is not a directory
     hint: Give a directory that exists.
     [exit 2]
     "#);
@@ -141,13 +141,13 @@ fn a_directory_that_is_none_is_refused() {
 fn rules_for_tools_are_checked() {
     assert_snapshot!(refused(&["--allow-tool", "run_shell_command(git", "hello"]), @r#"
     ---- stderr ----
-    error: "run_shell_command(git" has no closing parenthesis
+    error: --allow-tool: "run_shell_command(git" has no closing parenthesis
     hint: Write NAME, or run_shell_command(PREFIX) for some commands only.
     [exit 2]
     "#);
     assert_snapshot!(refused(&["--deny-tool", "", "hello"]), @r#"
     ---- stderr ----
-    error: "" is not the name of a tool
+    error: --deny-tool: "" is not the name of a tool
     hint: Write NAME, or run_shell_command(PREFIX) for some commands only.
     [exit 2]
     "#);
@@ -174,7 +174,7 @@ fn a_recording_needs_a_directory_of_its_own() {
     assert_snapshot!(refused(&["--record", "full", "hello"]), @r#"
     ---- stderr ----
     error: --record: full is not empty; a recording needs a directory of its own
-    hint: Give --record a new or empty directory.
+    hint: Give a new or empty directory.
     [exit 2]
     "#);
 }
@@ -215,7 +215,7 @@ fn words_that_mean_nothing_are_explained() {
     "#);
     assert_snapshot!(refused(&["--env", "NOBODY_SET_THIS", "hello"]), @r#"
     ---- stderr ----
-    error: NOBODY_SET_THIS is not set
+    error: --env: NOBODY_SET_THIS is not set
     hint: Set it, or write NAME=VALUE.
     [exit 2]
     "#);
@@ -231,13 +231,13 @@ fn words_that_mean_nothing_are_explained() {
     }
     assert_snapshot!(refused(&["--mcp-server", "nonsense", "hello"]), @r#"
     ---- stderr ----
-    error: "nonsense" is not NAME=COMMAND
+    error: --mcp-server: "nonsense" is not NAME=COMMAND
     hint: Write 'NAME=COMMAND ARGS', 'NAME=URL', or give a JSON file.
     [exit 2]
     "#);
     assert_snapshot!(refused(&["--session-id", "no/good", "hello"]), @r#"
     ---- stderr ----
-    error: "no/good" is no good session id
+    error: --session-id: "no/good" is no good session id
     hint: Use a UUID, or at least eight letters and digits, then letters, digits, - and _.
     [exit 2]
     "#);
@@ -258,7 +258,7 @@ fn words_that_mean_nothing_are_explained() {
 fn instructions_come_from_a_file_or_from_the_command_line() {
     assert_snapshot!(refused(&["--system-prompt-file", "nowhere.md", "hello"]), @r#"
     ---- stderr ----
-    error: nowhere.md: No such file or directory (os error 2)
+    error: --system-prompt-file: nowhere.md: No such file or directory (os error 2)
     hint: Give a text file that can be read.
     [exit 2]
     "#);
@@ -287,17 +287,17 @@ fn instructions_come_from_a_file_or_from_the_command_line() {
 fn a_scenario_that_is_none_is_refused() {
     assert_snapshot!(refused(&["--offline=wrong.json", "hello"]), @r#"
     ---- stderr ----
-    error: wrong.json:1:19: not a scenario: turns[0].stepz: unknown field `stepz`, expected one of `when`, `times`, `always`, `delay`, `hang`, `drop`, `reset`, `status`, `error`, `retry_after`, `headers`, `steps`, `finish`, `usage`, `raw`
-    hint: Did you mean `steps`?
+    error: --offline: wrong.json:1:19: not a scenario: turns[0].stepz: unknown field `stepz`, expected one of `when`, `times`, `always`, `delay`, `hang`, `drop`, `reset`, `status`, `error`, `retry_after`, `headers`, `steps`, `finish`, `usage`, `raw`
+    hint: Did you mean "steps"?
     [exit 2]
     "#);
     let broken = refused(&["--offline=bad.json", "hello"]);
     assert_eq!(broken.code(), Some(2));
-    assert!(broken.stderr.starts_with("error: bad.json:"), "{broken}");
+    assert!(broken.stderr.starts_with("error: --offline: bad.json:"), "{broken}");
     assert!(broken.stderr.contains(": not a scenario: "), "{broken}");
     assert_snapshot!(refused(&["--offline=nowhere.json", "hello"]), @r#"
     ---- stderr ----
-    error: nowhere.json: No such file or directory (os error 2)
+    error: --offline: nowhere.json: No such file or directory (os error 2)
     hint: Give a scenario in JSON, for example {"turns": [{"steps": [{"text": "Hi"}]}]}.
     [exit 2]
     "#);

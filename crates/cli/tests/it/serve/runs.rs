@@ -1,9 +1,11 @@
 //! Runs: from their start to their end, and for whoever comes later.
 
+use alhena::model::Setting;
 use alhena_testbed::{Deadline, Script, Step, processes_with_env};
 use serde_json::json;
 
 use super::{goes_on, says, serve};
+use crate::cli::settings::BAD;
 use crate::lab::HostileLab;
 
 #[test]
@@ -259,10 +261,37 @@ fn what_is_said_of_a_run_names_fields_and_what_others_say_is_left_as_it_is() {
         events.iter().map(|(_, event)| event).filter(|event| event["type"] == kind).collect()
     };
     let warnings: Vec<&str> = all("warning").iter().map(|event| event["message"].as_str().unwrap()).collect();
-    let ours = "The model asked for run_shell_command, which was not offered to it; approval yolo offers it, unless it is denied";
+    let ours = "The model asked for run_shell_command, which was not offered to it; `approval` yolo offers it, unless it is denied";
     assert!(warnings.contains(&ours) && warnings.contains(&"the CLI says --model"), "{warnings:#?}");
     assert_eq!(all("text")[0]["delta"], "use --approval yolo");
     assert_eq!(all("tool_result")[0]["error"]["message"], "not found; try --approval yolo");
     let outcome = &all("finished")[0]["outcome"];
     assert_eq!(outcome["warnings"], json!(warnings), "the same words at the end");
+}
+
+#[test]
+fn what_is_wrong_with_a_setting_is_told_with_the_name_of_its_field() {
+    let place = says("bad-settings", "Hello");
+    let full = place.lab.workspace().join("full");
+    std::fs::create_dir(&full).unwrap();
+    std::fs::write(full.join("file"), "").unwrap();
+    std::fs::write(place.lab.workspace().join("bad.json"), "[]").unwrap();
+    let served = serve(&place, &["--max-approval", "yolo", "--allow-programs"]);
+    for (setting, value, _) in BAD {
+        let mut options = json!({setting.name(): value});
+        if *setting != Setting::PromptFile {
+            options["prompt"] = json!("hello");
+        }
+        let reply = served.post("/v1/runs", &options);
+        let told = match reply.status {
+            201 => {
+                let failure = served.events(reply.json()["id"].as_str().unwrap()).pop().unwrap().1["outcome"]
+                    ["failure"]
+                    .clone();
+                format!("{} {}", failure["message"], failure["hint"])
+            }
+            _ => reply.body.clone(),
+        };
+        assert!(told.contains(setting.name()) && !told.contains("--"), "{setting}: {told}");
+    }
 }

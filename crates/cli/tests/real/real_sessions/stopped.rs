@@ -91,7 +91,7 @@ fn stopped(lab: &Lab, way: Way, moment: &Moment, more: &[&str]) -> Option<Outcom
 fn gone_on_with(lab: &Lab, outcome: &Outcome) -> String {
     let id = outcome.session_id.clone().unwrap();
     let hint = &outcome.failure.as_ref().unwrap().hint;
-    assert!(hint.contains(&format!("--resume={id}")), "{hint}");
+    assert!(hint.contains(&format!("`resume`={id}")), "{hint}");
     let request = lab.request("Go on").approval(Approval::Yolo).resume(Resume::Id(id.clone()));
     let next = lab.run(request);
     assert_eq!(
@@ -164,7 +164,7 @@ fn real_cli_stopped_before_it_began_promises_nothing_that_is_not_there() {
         let outcome = stopped(&lab, way, &Moment::Home, &[]);
         let listed: Value = serde_json::from_str(&printed(&lab, &["sessions", "list", "--json"])).unwrap();
         let failure = outcome.as_ref().map(|outcome| outcome.failure.as_ref().unwrap());
-        let promised = failure.is_some_and(|failure| failure.hint.contains("--resume"));
+        let promised = failure.is_some_and(|failure| failure.hint.contains("`resume`"));
         assert_eq!(promised, !listed.as_array().unwrap().is_empty(), "{way:?} {outcome:#?} {listed:#}");
     }
 }
