@@ -247,6 +247,15 @@ mod tests {
     }
 
     #[test]
+    fn settings_are_shown_as_options_and_nothing_else_is() {
+        let text = "`max_cost` and `trust`=settings; `alhena detect`, `no_such` and max_cost stay";
+        let expected = "--max-cost and --trust=settings; `alhena detect`, `no_such` and max_cost stay";
+        assert_eq!(with_flags(text), expected);
+        let of_file = "x.toml:1: unknown field `alow`, expected one of `allow`, `ask`";
+        assert_eq!(with_flags(&format!("`rules`: {of_file}")), format!("--rules: {of_file}"));
+    }
+
+    #[test]
     fn nothing_that_a_terminal_obeys_gets_through() {
         assert_eq!(clean("a\x1b[31mred\x1b[0mb"), "aredb");
         assert_eq!(clean("\x1b]0;title\x07text"), "text");

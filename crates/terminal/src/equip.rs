@@ -29,7 +29,7 @@ pub(crate) fn equip(
         Err((what, error)) => {
             borrowed.give_back(id);
             Err(TerminalError::new(TerminalErrorKind::Usage, format!("{}: {error}", what.display()))
-                .with_hint("Nothing was changed. A profile that is no document and MCP servers that are not the user's leave the file alone."))
+                .with_hint("Nothing was changed. Launch without `profile_by` document and `mcp_scope` user to leave the file alone."))
         }
     }
 }

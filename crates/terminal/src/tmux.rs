@@ -48,7 +48,7 @@ impl Tmux {
         let program = program.map_or_else(|| on_path(environment, "tmux"), |path| Some(path.to_owned()));
         let Some(program) = program else {
             return Err(TerminalError::new(TerminalErrorKind::NoTmux, "tmux is not installed")
-                .with_hint("Install tmux 3.2 or newer, or say where another one is."));
+                .with_hint("Install tmux 3.2 or newer, or name another one (`tmux`)."));
         };
         let mut environment = environment.clone();
         environment.remove("TMUX").remove("TMUX_PANE");
@@ -62,7 +62,7 @@ impl Tmux {
         match version(&said) {
             Some(found) if found < OLDEST => {
                 Err(TerminalError::new(TerminalErrorKind::NoTmux, format!("{} is too old", said.trim()))
-                    .with_hint("Install tmux 3.2 or newer, or say where another one is."))
+                    .with_hint("Install tmux 3.2 or newer, or name another one (`tmux`)."))
             }
             _ => Ok(()),
         }
@@ -137,7 +137,7 @@ impl Tmux {
                 TerminalErrorKind::NoTmux,
                 format!("{} could not be run: {error}", self.program.display()),
             )
-            .with_hint("Install tmux 3.2 or newer, or say where another one is.")
+            .with_hint("Install tmux 3.2 or newer, or name another one (`tmux`).")
         };
         command.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
         command.stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -3,7 +3,7 @@
 use std::fs;
 
 use alhena::model::Setting;
-use alhena_testbed::Script;
+use alhena_testbed::{Script, Step};
 use serde_json::json;
 
 use super::run::desk_with;
@@ -110,4 +110,15 @@ fn errors_name_settings_as_the_command_line_files_and_jobs_do() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn what_gemini_cli_and_the_model_say_of_settings_stays_as_it_is() {
+    let error = Step::Error { severity: "warning".to_owned(), message: "the CLI says `model`".to_owned() };
+    let text = Step::Text("use `model`".to_owned());
+    let (desk, _hostile) = desk_with(Script::new([Step::Init, Step::User, error, text, Step::Result]));
+    for view in ["text", "pretty"] {
+        let seen = desk.alhena(&["run", "--as", view, "hello"]).to_string();
+        assert!(seen.contains("the CLI says `model`") && seen.contains("use `model`"), "{seen}");
+    }
 }
