@@ -154,7 +154,7 @@ fn explicit_path_is_taken_or_refused_but_never_replaced() {
     assert_eq!(error.tried, [Tried { path: missing, place: Place::Explicit, why: Why::Missing }]);
     assert_eq!(
         error.hint().unwrap(),
-        "Give the path of a Gemini CLI that can be started, or none to have one looked for."
+        "Give `gemini` the path of a Gemini CLI that can be started, or leave it out to have one looked for."
     );
 }
 

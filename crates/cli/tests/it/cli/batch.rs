@@ -80,7 +80,7 @@ fn what_is_wrong_with_defaults_tables_and_templates_is_told() {
     ---- stderr ----
     error: nothing was run:
       jobs.jsonl:1: there is no option `truts`. Did you mean `trust`?
-      jobs.jsonl:1: there is no option `output`. Names are those of the options of `alhena run`, with underscores.
+      jobs.jsonl:1: there is no option `output`. Did you mean `outputs`?
     hint: `alhena help batch` says what a job can be.
     [exit 2]
     ");

@@ -41,7 +41,7 @@ fn without_a_cli_the_exit_code_says_so() {
     ---- stderr ----
     error: Gemini CLI was not found
       /nowhere/gemini does not exist
-    hint: Give the path of a Gemini CLI that can be started, or none to have one looked for.
+    hint: Give --gemini the path of a Gemini CLI that can be started, or leave it out to have one looked for.
     [exit 3]
     "#);
 }

@@ -12,7 +12,7 @@ fn a_path_that_is_not_there_is_said() {
     ---- stderr ----
     error: Gemini CLI was not found
       /nowhere/gemini does not exist
-    hint: Give the path of a Gemini CLI that can be started, or none to have one looked for.
+    hint: Give --gemini the path of a Gemini CLI that can be started, or leave it out to have one looked for.
     [exit 3]
     "#);
     let seen = Desk::new().alhena(&["detect", "--gemini", "/nowhere/gemini", "--json"]);
@@ -45,7 +45,7 @@ fn a_program_that_is_no_gemini_cli_is_told_from_one() {
     ---- stderr ----
     error: Gemini CLI was not found
       [DESK]/bin/gemini does not tell its version: exit status: 0 (GIMP 3.0)
-    hint: Give the path of a Gemini CLI that can be started, or none to have one looked for.
+    hint: Give --gemini the path of a Gemini CLI that can be started, or leave it out to have one looked for.
     [exit 3]
     "#);
 }

@@ -43,7 +43,7 @@ fn an_empty_machine_is_told_what_is_missing_and_how_to_get_it() {
     assert_snapshot!(of_this_desk(&Desk::new().alhena(&["doctor", "--gemini", "/nowhere/gemini"])), @r#"
     BAD  Gemini CLI      Gemini CLI was not found
                            /nowhere/gemini does not exist
-                         → Give the path of a Gemini CLI that can be started, or none to have one looked for.
+                         → Give --gemini the path of a Gemini CLI that can be started, or leave it out to have one looked for.
     BAD  Node            not on PATH
                          → Install Node 20 or newer, with npm, and put it first on PATH.
     ok   settings        none in [DESK]/home/.gemini

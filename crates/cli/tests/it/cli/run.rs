@@ -40,19 +40,19 @@ fn no_prompt_is_wrong_usage() {
     assert_snapshot!(refused(&[]), @r#"
     ---- stderr ----
     error: the prompt is empty
-    hint: Give a prompt or a --prompt-file.
+    hint: Give a prompt as an argument, by --prompt-file or on stdin.
     [exit 2]
     "#);
     assert_snapshot!(refused(&[""]), @r#"
     ---- stderr ----
     error: the prompt is empty
-    hint: Give a prompt or a --prompt-file.
+    hint: Give a prompt as an argument, by --prompt-file or on stdin.
     [exit 2]
     "#);
     assert_snapshot!(refused(&["-"]), @r#"
     ---- stderr ----
     error: the prompt is empty
-    hint: Give a prompt or a --prompt-file.
+    hint: Give a prompt as an argument, by --prompt-file or on stdin.
     [exit 2]
     "#);
     assert_snapshot!(refused(&["--prompt-file", "empty.txt"]), @r#"
@@ -83,7 +83,7 @@ fn wrong_usage_is_said_before_the_cli_is_looked_for() {
     assert_snapshot!(Desk::new().alhena(&["run", "--gemini", "/nowhere/gemini", " "]), @r#"
     ---- stderr ----
     error: the prompt is empty
-    hint: Give a prompt or a --prompt-file.
+    hint: Give a prompt as an argument, by --prompt-file or on stdin.
     [exit 2]
     "#);
     assert_snapshot!(Desk::new().alhena(&["run", "--gemini", "/nowhere/gemini", "--dir", "nowhere", "hello"]), @r#"
@@ -309,7 +309,7 @@ fn without_a_cli_it_says_how_to_get_one() {
     ---- stderr ----
     error: Gemini CLI was not found
       /nowhere/gemini does not exist
-    hint: Give the path of a Gemini CLI that can be started, or none to have one looked for.
+    hint: Give --gemini the path of a Gemini CLI that can be started, or leave it out to have one looked for.
     [exit 3]
     "#);
 }

@@ -74,7 +74,7 @@ fn errors_name_settings_as_the_command_line_files_and_jobs_do() {
     assert!(Setting::ALL.iter().all(|setting| all.clone().any(|other| other == setting)), "one is missing");
     let (desk, _hostile) = desk_with(Script::normal());
     desk.write("full/file", "");
-    desk.write("bad.json", "[]");
+    desk.write("bad.json", "[1]");
     let config = desk.home().join("alhena/config.toml");
     fs::create_dir_all(config.parent().unwrap()).unwrap();
     let (mut jobs, mut wrong) = (String::new(), Vec::new());

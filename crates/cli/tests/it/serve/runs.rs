@@ -275,7 +275,7 @@ fn what_is_wrong_with_a_setting_is_told_with_the_name_of_its_field() {
     let full = place.lab.workspace().join("full");
     std::fs::create_dir(&full).unwrap();
     std::fs::write(full.join("file"), "").unwrap();
-    std::fs::write(place.lab.workspace().join("bad.json"), "[]").unwrap();
+    std::fs::write(place.lab.workspace().join("bad.json"), "[1]").unwrap();
     let served = serve(&place, &["--max-approval", "yolo", "--allow-programs"]);
     for (setting, value, _) in BAD {
         let mut options = json!({setting.name(): value});
