@@ -23,5 +23,5 @@ mod run_stdin;
 mod run_stopped;
 mod sessions;
 mod sessions_files;
-pub mod settings;
+mod settings;
 mod terminal;
