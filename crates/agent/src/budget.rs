@@ -8,7 +8,7 @@
 mod aside;
 mod meter;
 
-use alhena_model::{Prices, SpendingLimits, Timestamp};
+use alhena_model::{Prices, Setting, SpendingLimits, Timestamp};
 
 pub(crate) use self::meter::{Meter, Permit, ToolPermit};
 use crate::prepare::RunError;
@@ -77,14 +77,14 @@ impl Budget {
 
     /// The limits of a request; one of nothing is none that was meant.
     pub(crate) fn limits(request: &ResolvedRequest) -> Result<Self, RunError> {
-        let nothing = |what: &str| {
-            RunError::usage(format!("{what} has to be more than 0"), "Leave it out for no limit.")
+        let nothing = |setting: Setting| {
+            RunError::usage(format!("{setting} has to be more than 0"), "Leave it out for no limit.")
         };
         match (Self { tokens: request.max_tokens, dollars: request.max_cost, calls: request.max_calls }) {
-            Self { tokens: Some(0), .. } => Err(nothing("--max-tokens")),
-            Self { calls: Some(0), .. } => Err(nothing("--max-calls")),
+            Self { tokens: Some(0), .. } => Err(nothing(Setting::MaxTokens)),
+            Self { calls: Some(0), .. } => Err(nothing(Setting::MaxCalls)),
             Self { dollars: Some(dollars), .. } if !(dollars.is_finite() && dollars > 0.0) => {
-                Err(nothing("--max-cost"))
+                Err(nothing(Setting::MaxCost))
             }
             budget => Ok(budget),
         }
@@ -173,8 +173,8 @@ struct Share {
 fn check_prices<'m>(prices: &Prices, models: impl IntoIterator<Item = &'m str>) -> Result<(), RunError> {
     if !prices.in_dollars() {
         return Err(RunError::usage(
-            format!("--max-cost is in US dollars, and the prices are in {}", prices.currency),
-            "Give prices in USD by --prices FILE, or use --max-tokens.",
+            format!("{} is in US dollars, and the prices are in {}", Setting::MaxCost, prices.currency),
+            "Give `prices` in USD, or use `max_tokens`.",
         ));
     }
     let resolved_later = |model: &str| ALIASES.contains(&model) || model.starts_with("auto-");
@@ -186,10 +186,10 @@ fn check_prices<'m>(prices: &Prices, models: impl IntoIterator<Item = &'m str>) 
 }
 
 /// What to do where a price is missing.
-const NO_PRICE_HINT: &str = "Name the model in a file for --prices, or use --max-tokens or --max-calls.";
+const NO_PRICE_HINT: &str = "Name the model in a file for `prices`, or use `max_tokens` or `max_calls`.";
 
 fn no_price(model: &str) -> String {
-    format!("--max-cost cannot be kept: the price of {model:?} is not known")
+    format!("{} cannot be kept: the price of {model:?} is not known", Setting::MaxCost)
 }
 
 #[cfg(test)]

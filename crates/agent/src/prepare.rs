@@ -254,7 +254,7 @@ pub(crate) fn common(
     let asks_behind = own.transport == Transport::Acp
         && request.hooks.as_ref().is_some_and(|hooks| hooks.moments.contains(&Moment::AfterTool));
     if asks_behind {
-        arguments::needs(&gemini.version, Feature::HookMessages, "--hook after-tool over ACP")?;
+        arguments::needs(&gemini.version, Feature::HookMessages, "`hook` after-tool over ACP")?;
     }
     let deciders = Deciders {
         hooks: request.hooks.clone(),

@@ -17,13 +17,13 @@ use crate::retries::Attempt;
 pub(crate) fn check(request: &ResolvedRequest) -> Result<(), RunError> {
     let OnRateLimit::Model(model) = &request.on_rate_limit else { return Ok(()) };
     let wrong = |message: String| {
-        Err(RunError::usage(message, "Name another model, such as --on-rate-limit model=gemini-2.5-flash."))
+        Err(RunError::usage(message, "Name another model, such as `on_rate_limit` model=gemini-2.5-flash."))
     };
     if model.trim().is_empty() {
-        return wrong("--on-rate-limit model= names no model".to_owned());
+        return wrong("`on_rate_limit` model= names no model".to_owned());
     }
     match request.model.as_ref() == Some(model) {
-        true => wrong(format!("--on-rate-limit goes on with {model:?}, which is the model that is limited")),
+        true => wrong(format!("`on_rate_limit` goes on with {model:?}, which is the model that is limited")),
         false => Ok(()),
     }
 }
@@ -160,7 +160,7 @@ fn limited(failure: &Failure) -> String {
 
 fn too_long(delay: Duration, limit: Duration) -> String {
     format!(
-        "The API asks to wait {}, and --on-rate-limit waits for {} in a row",
+        "The API asks to wait {}, and `on_rate_limit` waits for {} in a row",
         in_words(delay),
         in_words(limit)
     )
@@ -210,7 +210,7 @@ mod tests {
         let why = patience.after(&limited_for(Some(1))).unwrap_err();
         assert_eq!(
             why.as_deref(),
-            Some("The API asks to wait 1 s, and --on-rate-limit waits for 100 s in a row")
+            Some("The API asks to wait 1 s, and `on_rate_limit` waits for 100 s in a row")
         );
         patience.answered();
         assert!(patience.after(&limited_for(Some(100))).is_ok());

@@ -7,8 +7,8 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use alhena_model::Prices;
 pub use alhena_model::options::{Approval, Prompt, PromptBy, Resume, Sandbox, Transport, Trust};
+use alhena_model::{Prices, Setting};
 use serde_json::Value;
 
 pub use self::extras::RunExtras;
@@ -130,7 +130,10 @@ fn check_variable(name: &OsStr, value: &OsStr) -> Result<(), RunError> {
         false => return Ok(()),
     };
     let variable = name.to_string_lossy();
-    Err(RunError::usage(format!("--env cannot set the variable {variable:?}: {wrong}"), "Write NAME=VALUE."))
+    Err(RunError::usage(
+        format!("{} cannot set the variable {variable:?}: {wrong}", Setting::Env),
+        "Write NAME=VALUE.",
+    ))
 }
 
 impl ResolvedRequest {
@@ -149,11 +152,11 @@ impl ResolvedRequest {
     pub fn check(&self) -> Result<(), RunError> {
         crate::budget::Budget::limits(self)?;
         let times = [
-            ("--timeout", self.timeout),
-            ("--first-event-timeout", self.first_event_timeout),
-            ("--stall-timeout", self.stall_timeout),
+            (Setting::Timeout, self.timeout),
+            (Setting::FirstEventTimeout, self.first_event_timeout),
+            (Setting::StallTimeout, self.stall_timeout),
         ];
-        let counts = [("--max-turns", self.max_turns), ("--max-attempts", self.max_attempts)];
+        let counts = [(Setting::MaxTurns, self.max_turns), (Setting::MaxAttempts, self.max_attempts)];
         let times = times.into_iter().filter(|(_, time)| *time == Some(Duration::ZERO)).map(|(name, _)| name);
         let counts = counts.into_iter().filter(|(_, count)| *count == Some(0)).map(|(name, _)| name);
         if let Some(name) = times.chain(counts).next() {
@@ -226,15 +229,15 @@ mod tests {
         let refused = |request: &ResolvedRequest| request.check().map_err(|error| error.to_string());
         type Set = fn(&mut ResolvedRequest);
         let cases: [(&str, Set); 9] = [
-            ("--max-turns", |request| request.max_turns = Some(0)),
-            ("--max-attempts", |request| request.max_attempts = Some(0)),
-            ("--max-calls", |request| request.max_calls = Some(0)),
-            ("--max-tokens", |request| request.max_tokens = Some(0)),
-            ("--max-cost", |request| request.max_cost = Some(f64::NAN)),
-            ("--max-cost", |request| request.max_cost = Some(-1.0)),
-            ("--timeout", |request| request.timeout = Some(Duration::ZERO)),
-            ("--first-event-timeout", |request| request.first_event_timeout = Some(Duration::ZERO)),
-            ("--stall-timeout", |request| request.stall_timeout = Some(Duration::ZERO)),
+            ("`max_turns`", |request| request.max_turns = Some(0)),
+            ("`max_attempts`", |request| request.max_attempts = Some(0)),
+            ("`max_calls`", |request| request.max_calls = Some(0)),
+            ("`max_tokens`", |request| request.max_tokens = Some(0)),
+            ("`max_cost`", |request| request.max_cost = Some(f64::NAN)),
+            ("`max_cost`", |request| request.max_cost = Some(-1.0)),
+            ("`timeout`", |request| request.timeout = Some(Duration::ZERO)),
+            ("`first_event_timeout`", |request| request.first_event_timeout = Some(Duration::ZERO)),
+            ("`stall_timeout`", |request| request.stall_timeout = Some(Duration::ZERO)),
         ];
         for (name, set) in cases {
             let mut request = ResolvedRequest::default();
@@ -252,7 +255,7 @@ mod tests {
             ("A", "x\0", "it has a zero character in it"),
         ] {
             let said = refused(&with(&[(name, value)])).unwrap_err();
-            assert_eq!(said, format!("--env cannot set the variable {name:?}: {why}"));
+            assert_eq!(said, format!("`env` cannot set the variable {name:?}: {why}"));
         }
         assert_eq!(refused(&with(&[("A", "x=y"), ("B", "")])), Ok(()));
     }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use alhena_model::{FailureKind, Input, Interpreter, Outcome, RunOptions, Witnesses};
+use alhena_model::{FailureKind, Input, Interpreter, Outcome, RunOptions, Setting, Witnesses};
 use alhena_sys::files;
 use serde_json::{Value, json};
 
@@ -73,7 +73,7 @@ impl Gemini {
         if !request.rules.is_empty() {
             return Err(RunError::usage(
                 "headless, Gemini CLI asks nobody, so that rules cannot be kept",
-                "Use --transport acp with --allow, --deny, --ask and --rules, or --allow-tool and --deny-tool without.",
+                "Use `transport` acp with `allow`, `deny`, `ask` and `rules`, or `allow_tool` and `deny_tool` without.",
             ));
         }
         let started = Instant::now();
@@ -181,15 +181,17 @@ pub(crate) fn recorder(
     ready: &Ready,
 ) -> Result<Option<Recorder>, RunError> {
     let Some(dir) = &request.record else { return Ok(None) };
-    let hint = "Give --record a new or empty directory.";
     let mask = secrets(request, &ready.environment, &ready.dir);
     let witnesses = witnesses(ready.home.as_ref());
     let transport = if who.get("agent").is_some() { Transport::Acp } else { request.chosen_transport() };
     let header = Header::new(witnesses, transport, described(request, who, ready));
     Recorder::new(dir, &header, mask, ready.launch.stderr.as_ref(), request.max_stderr).map(Some).map_err(
         |error| match files::is_full(&error) {
-            true => RunError::failed(FailureKind::DiskFull, format!("--record: {error}")),
-            false => RunError::usage(format!("--record: {error}"), hint).caused_by(error),
+            true => RunError::failed(FailureKind::DiskFull, format!("the recording cannot be kept: {error}")),
+            false => {
+                let message = format!("{}: {error}", Setting::Record);
+                RunError::usage(message, "Give a new or empty directory.").caused_by(error)
+            }
         },
     )
 }

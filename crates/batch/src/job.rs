@@ -10,7 +10,7 @@ use alhena_sys::files;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::launcher::{Launcher, in_fields};
+use crate::launcher::{Launcher, setting_error};
 use crate::outputs::Outputs;
 use crate::place::without_secret;
 use crate::travel;
@@ -251,7 +251,7 @@ fn check(
     let mut options = options.clone();
     // The files in a checkout are known when it is there.
     options.no_config |= matches!(place, Place::Git(_));
-    let checked = launcher.check(Some(prompt), &options).map_err(|error| vec![in_fields(&error)])?;
+    let checked = launcher.check(Some(prompt), &options).map_err(|error| vec![setting_error(&error)])?;
     let dir = checked.dir.as_deref().unwrap_or(Path::new("."));
     let dir = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
     Ok((checked, dir))

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use alhena_agent::env::Environment;
 use alhena_agent::{ResolvedRequest, RunError, Whom};
-use alhena_model::{Hint, Outcome, Prompt, RunOptions, Setting, SettingError};
+use alhena_model::{Hint, Outcome, Prompt, RunOptions, SettingError};
 
 /// Knows files with defaults, the scripted model, cassettes, and where Gemini CLI is.
 pub trait Launcher: Send + Sync {
@@ -35,8 +35,8 @@ pub struct Launch {
 /// Called at the end of a run. Returns warnings for its outcome.
 pub type After = Box<dyn FnOnce(&Outcome) -> Vec<String> + Send>;
 
-/// Returns why a run cannot start, with the names of fields.
-pub fn in_fields(error: &RunError) -> SettingError {
+/// Returns why a run cannot start.
+pub fn setting_error(error: &RunError) -> SettingError {
     let hint = error.hint().unwrap_or_default();
-    SettingError::new(Setting::in_fields(&error.to_string()), Setting::in_fields(&hint))
+    SettingError::new(error.to_string(), hint)
 }

@@ -6,7 +6,7 @@ use alhena_model::policy::{is_below, travel_errors};
 use alhena_model::{Prompt, RunOptions, Setting, SettingError};
 
 use crate::job::Place;
-use crate::launcher::{Launcher, in_fields};
+use crate::launcher::{Launcher, setting_error};
 
 /// Returns the options of a job that can travel, and the directory in which one job at a time may work, wherever the workers are.
 pub(crate) fn check(
@@ -40,7 +40,7 @@ pub(crate) fn check(
         }
         Ok(_) => Err(errors),
         Err(error) => {
-            errors.push(in_fields(&error));
+            errors.push(setting_error(&error));
             Err(errors)
         }
     }

@@ -13,7 +13,7 @@ use alhena_agent::env::{self, Environment};
 use alhena_agent::facts::{self, AuthMethod};
 use alhena_agent::recording::Secrets;
 use alhena_agent::{ResolvedRequest, RunError, Trust};
-use alhena_model::options::{CassetteMode, Choice, RunOptions};
+use alhena_model::options::{CassetteMode, Choice, RunOptions, Setting};
 use alhena_model::{Outcome, Status};
 use alhena_scripted::Server;
 use alhena_scripted::cassette::{
@@ -123,7 +123,7 @@ fn anew(error: RunError, path: &Path, trouble: Option<&str>) -> RunError {
                 "{} ends with an error of the API ({trouble}); to record it anew, {message}",
                 path.display()
             ),
-            format!("{hint} --cassette-mode replay plays the error back."),
+            format!("{hint} `cassette_mode` replay plays the error back."),
         ),
         (error, _) => error,
     }
@@ -173,7 +173,7 @@ fn kept(recorded: &Path, path: &Path, mode: CassetteMode, outcome: Option<&Outco
     let trouble = Cassette::read(recorded).ok().and_then(|cassette| cassette.trouble());
     match (trouble, mode) {
         (Some(trouble), CassetteMode::Auto) => Some(format!(
-            "the API failed ({trouble}), and the cassette {at} is not written; --cassette-mode record keeps errors too"
+            "the API failed ({trouble}), and the cassette {at} is not written; `cassette_mode` record keeps errors too"
         )),
         // It may have become something else meanwhile.
         (trouble, _) => match can_be_written(path)
@@ -207,7 +207,7 @@ fn goes_by_way_of_us(
                 "the settings of this folder sign in by {}, and a cassette needs gemini-api-key",
                 method.map_or_else(|| "nothing that is known".to_owned(), |method| method.to_string())
             ),
-            "Run it with --trust, which leaves the folder's settings alone.",
+            "Run it with `trust`, which leaves the folder's settings alone.",
         )),
     }
 }
@@ -227,7 +227,7 @@ pub fn prepare(
     let elsewhere = request.env.iter().any(|(name, _)| name == env::GOOGLE_GEMINI_BASE_URL);
     if elsewhere {
         return Err(RunError::usage(
-            format!("--env {} would lead past the cassette", env::GOOGLE_GEMINI_BASE_URL),
+            format!("`env` {} would lead past the cassette", env::GOOGLE_GEMINI_BASE_URL),
             "Set it in the environment: what is recorded then comes from there.",
         ));
     }
@@ -325,14 +325,18 @@ fn has_place(path: &Path) -> bool {
 fn refused(error: CassetteError) -> RunError {
     let hint = match &error {
         CassetteError::Io(path, error) if error.kind() == NotFound && has_place(path) => {
-            "Record it first: --cassette-mode record."
+            "Record it first: `cassette_mode` record."
         }
         CassetteError::TooLarge(..) => "Record shorter conversations, each on a cassette of its own.",
         CassetteError::Io(..) => "Give a file that can be read and written to.",
         CassetteError::NotOne(..) => {
-            "Give a file that --cassette has recorded, or the name of a new one: nothing else is replaced."
+            "Give a file that `cassette` has recorded, or the name of a new one: nothing else is replaced."
         }
         CassetteError::Upstream(_) => "SSL_CERT_FILE and NODE_EXTRA_CA_CERTS name certificates to trust.",
     };
-    RunError::usage(error.to_string(), hint)
+    let message = match &error {
+        CassetteError::Upstream(_) => error.to_string(),
+        _ => format!("{}: {error}", Setting::Cassette),
+    };
+    RunError::usage(message, hint)
 }

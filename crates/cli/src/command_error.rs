@@ -11,13 +11,13 @@ use alhena_agent::NotFound;
 use alhena_agent::RunError;
 use alhena_agent::install::InstallError;
 use alhena_agent::prices::NoPrices;
-use alhena_model::Hint;
-use alhena_session::FindError;
+use alhena_model::{Failure, FailureKind, Hint};
+use alhena_session::{FindError, Scope};
 use alhena_terminal::TerminalError;
 use serde_json::{Value, json};
 
 use crate::output::{Stream, say, write_json};
-use crate::style::{Colours, Paint};
+use crate::style::{Colours, Harmless, Paint, with_flags};
 
 /// How a command ended.
 pub type Done = Result<ExitCode, CommandError>;
@@ -28,6 +28,8 @@ pub struct CommandError {
     error: Box<dyn Error + Send + Sync>,
     hint: String,
     exit: u8,
+    /// Whether the message stays as it is: it quotes others, or names settings as they stand in a file.
+    quotes: bool,
     /// What a program is told that asked for JSON, where that is more than a message and a hint.
     told: Option<Value>,
 }
@@ -35,7 +37,7 @@ pub struct CommandError {
 impl CommandError {
     /// What was asked makes no sense: 2.
     pub fn usage(error: impl Into<Box<dyn Error + Send + Sync>>, hint: impl Into<String>) -> Self {
-        Self { error: error.into(), hint: hint.into(), exit: 2, told: None }
+        Self { error: error.into(), hint: hint.into(), exit: 2, quotes: false, told: None }
     }
 
     /// It could not be done: 1.
@@ -48,6 +50,11 @@ impl CommandError {
         FindError::from(error).into()
     }
 
+    /// The same, with its message as it is.
+    pub fn quoting(self) -> Self {
+        Self { quotes: true, ..self }
+    }
+
     /// The same with another exit code.
     pub fn exit(self, exit: u8) -> Self {
         Self { exit, ..self }
@@ -55,15 +62,15 @@ impl CommandError {
 
     fn of(error: impl Hint + Send + Sync + 'static, exit: u8) -> Self {
         let hint = error.hint().unwrap_or_default().into_owned();
-        Self { error: Box::new(error), hint, exit, told: None }
+        Self { error: Box::new(error), hint, exit, quotes: false, told: None }
     }
 
     /// Says it, and gives its exit code.
     pub fn report(self) -> ExitCode {
-        match self.told {
-            Some(told) if complains_in_json() => tell(&json!({ "error": told }), &self.error, &self.hint),
-            _ => complain(&self.error, &self.hint),
-        }
+        let message = self.error.to_string();
+        let words = if self.quotes { message.clone() } else { with_flags(&message) };
+        let told = self.told.unwrap_or_else(|| json!({ "message": message, "hint": self.hint }));
+        tell(told, &words, &self.hint);
         ExitCode::from(self.exit)
     }
 }
@@ -71,7 +78,8 @@ impl CommandError {
 impl From<RunError> for CommandError {
     fn from(error: RunError) -> Self {
         let exit = error.exit_status();
-        Self::of(error, exit)
+        let quotes = matches!(&error, RunError::Failed(failure) if quotes(failure));
+        Self { quotes, ..Self::of(error, exit) }
     }
 }
 
@@ -83,7 +91,7 @@ impl From<NoPrices> for CommandError {
 
 impl From<NotFound> for CommandError {
     fn from(error: NotFound) -> Self {
-        Self::of(error, alhena_model::FailureKind::NotInstalled.exit_status())
+        Self::of(error, FailureKind::NotInstalled.exit_status())
     }
 }
 
@@ -96,7 +104,14 @@ impl From<InstallError> for CommandError {
 impl From<FindError> for CommandError {
     fn from(error: FindError) -> Self {
         let exit = if matches!(error, FindError::Ambiguous(..)) { 2 } else { 1 };
-        Self::of(error, exit)
+        let hint = match &error {
+            FindError::NoneIn(Scope::Folder(_)) => {
+                "`alhena sessions list --all` shows those of other folders."
+            }
+            FindError::Unknown(_) => "`alhena sessions list --all` shows the ids.",
+            _ => return Self::of(error, exit),
+        };
+        Self { hint: hint.to_owned(), ..Self::of(error, exit) }
     }
 }
 
@@ -120,27 +135,46 @@ pub fn complains_in_json() -> bool {
 }
 
 /// Says what went wrong and what to do: as words on stderr, or to whoever asked for JSON on stdout, where the data would
-/// have been.
+/// have been. JSON names settings by their fields.
 pub fn complain(message: &dyn fmt::Display, hint: &str) {
-    match complains_in_json() {
-        true => {
-            tell(&json!({ "error": { "message": message.to_string(), "hint": hint } }), message, hint);
-        }
-        false => in_words(message, hint),
+    let message = message.to_string();
+    tell(json!({ "message": message, "hint": hint }), &with_flags(&message), hint);
+}
+
+/// Says why a run failed.
+pub fn complain_of(failure: &Failure) {
+    let Failure { message, hint, .. } = failure;
+    tell(json!({ "message": message, "hint": hint }), &words_of(failure), hint);
+}
+
+/// Says why a run could not be started.
+pub fn complain_of_start(error: &RunError) {
+    match error {
+        RunError::Failed(failure) => complain_of(failure),
+        error => complain(&error.to_string(), &error.hint().unwrap_or_default()),
     }
 }
 
-fn tell(error: &Value, message: &dyn fmt::Display, hint: &str) {
+/// The message of a failure for a terminal.
+pub fn words_of(failure: &Failure) -> String {
+    let message = Harmless::default().clean(&failure.message);
+    if quotes(failure) { message } else { with_flags(&message) }
+}
+
+/// Whether the message is that of the CLI or of the API; only a budget is Alhena's own affair.
+fn quotes(failure: &Failure) -> bool {
+    failure.kind != FailureKind::Budget
+}
+
+fn tell(error: Value, words: &str, hint: &str) {
     // Where stdout is what is wrong, words are better than nothing.
-    if write_json(|out| writeln!(out, "{error:#}")).is_err() {
-        in_words(message, hint);
-    }
-}
-
-fn in_words(message: &dyn fmt::Display, hint: &str) {
-    let colours = Colours::of(Stream::Err);
-    say(format_args!("{} {message}", colours.paint(Paint::Red, "error:")));
-    if !hint.is_empty() {
-        say(format_args!("{} {hint}", colours.paint(Paint::Cyan, "hint:")));
+    let told =
+        complains_in_json() && write_json(|out| writeln!(out, "{:#}", json!({ "error": error }))).is_ok();
+    if !told {
+        let colours = Colours::of(Stream::Err);
+        say(format_args!("{} {words}", colours.paint(Paint::Red, "error:")));
+        if !hint.is_empty() {
+            say(format_args!("{} {}", colours.paint(Paint::Cyan, "hint:"), with_flags(hint)));
+        }
     }
 }

@@ -261,7 +261,7 @@ impl Config {
         let (file, why) = self.passed_over.as_ref()?;
         Some(match why {
             NotUsed::Untrusted => format!(
-                "{} is not used: Gemini CLI does not trust this folder; --trust=settings does",
+                "{} is not used: Gemini CLI does not trust this folder; `trust`=settings does",
                 file.display()
             ),
             NotUsed::Exposed(_) => format!("{} is not used: it {why}", file.display()),
@@ -382,7 +382,7 @@ fn lowers(new: &RunOptions, old: &RunOptions) -> bool {
         && below(new.max_calls, old.max_calls)
 }
 
-const HINT: &str = "Mend the file, or run with --no-config; `alhena help config` explains it.";
+const HINT: &str = "Mend the file, or run with `no_config`; `alhena help config` explains it.";
 
 fn wrong(message: String, hint: &str) -> RunError {
     RunError::usage(message, hint.to_owned())

@@ -9,7 +9,7 @@ use alhena_agent::env::Environment;
 use alhena_agent::facts::{self, TrustState};
 use alhena_agent::{Approval, Gemini, ResolvedRequest, RunError, Trust};
 use alhena_agent::{Prompt, Whom};
-use alhena_batch::launcher::{Launch, Launcher, in_fields};
+use alhena_batch::launcher::{Launch, Launcher, setting_error};
 use alhena_model::RunOptions;
 use parking_lot::Mutex;
 
@@ -122,7 +122,7 @@ impl Launcher for BinaryLauncher {
     ) -> Result<Launch, RunError> {
         let asked =
             config(options).and_then(|config| asked(prompt.cloned(), options.clone(), &config.for_jobs()));
-        let Asked { mut request, who, options } = asked.map_err(|error| in_fields(&error))?;
+        let Asked { mut request, who, options } = asked.map_err(|error| setting_error(&error))?;
         let mut environment = self.environment.clone();
         let gemini = match who {
             Who::Other(agent) => {

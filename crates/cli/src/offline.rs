@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use alhena_agent::env::{self, Environment};
 use alhena_agent::{Approval, ResolvedRequest, RunError, Trust};
-use alhena_model::RunOptions;
 use alhena_model::{Failure, FailureKind};
+use alhena_model::{RunOptions, Setting};
 use alhena_scripted::{Scenario, Server, tour};
 use alhena_sys::files;
 use serde_json::json;
@@ -105,7 +105,12 @@ pub fn prepare(
 
 /// The scenario of a file, or the tour.
 pub fn chosen(scenario: Option<&Path>) -> Result<Scenario, RunError> {
-    scenario.map_or_else(|| Ok(tour()), read_scenario)
+    scenario.map_or_else(|| Ok(tour()), read_scenario).map_err(|error| match error {
+        RunError::Usage { message, hint, source } => {
+            RunError::Usage { message: format!("{}: {message}", Setting::Offline), hint, source }
+        }
+        error => error,
+    })
 }
 
 /// Reads a scenario file.
@@ -116,7 +121,7 @@ pub fn read_scenario(path: &Path) -> Result<Scenario, RunError> {
         .map_err(|error| failed(format!("{}: {error}", path.display()), example.into()))?;
     Scenario::from_json(&text).map_err(|error| {
         let place = format!("{}:{}:{}", path.display(), error.line(), error.column());
-        let hint = error.suggestion().map_or(example.into(), |name| format!("Did you mean `{name}`?"));
+        let hint = error.suggestion().map_or(example.into(), |name| format!("Did you mean {name:?}?"));
         failed(format!("{place}: not a scenario: {}", error.what()), hint)
     })
 }

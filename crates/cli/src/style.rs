@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use alhena_model::Setting;
 use alhena_sys::{handles, terminals};
 use alhena_wire::display::is_unsafe_in_text;
 use unicode_width::UnicodeWidthChar;
@@ -56,6 +57,28 @@ impl<T: fmt::Display> fmt::Display for Painted<T> {
             Colours::Off => self.text.fmt(f),
         }
     }
+}
+
+/// The option of the command line that sets this.
+pub fn flag(setting: Setting) -> String {
+    match setting {
+        Setting::Args => "--".to_owned(),
+        _ => format!("--{}", setting.name().replace('_', "-")),
+    }
+}
+
+/// How a parser begins to name fields of a file, which are no settings.
+const FIELDS_OF_FILES: &[&str] =
+    &["unknown field `", "missing field `", "duplicate field `", "unknown variant `"];
+
+/// Alhena's own words with options in place of the settings that they name: `max_cost` in backticks becomes --max-cost.
+///
+/// Not for what the model, the CLI, the API or a tool says.
+pub fn with_flags(text: &str) -> String {
+    let end = FIELDS_OF_FILES.iter().filter_map(|words| text.find(words)).min().unwrap_or(text.len());
+    let (own, quoted) = text.split_at_checked(end).unwrap_or((text, ""));
+    let renamed = |text: String, setting: &Setting| text.replace(&setting.to_string(), &flag(*setting));
+    Setting::ALL.iter().fold(own.to_owned(), renamed) + quoted
 }
 
 /// Foreign text without escape sequences and characters that are unsafe to show.
@@ -226,6 +249,15 @@ mod tests {
 
     fn clean(text: &str) -> String {
         Harmless::default().clean(text)
+    }
+
+    #[test]
+    fn settings_are_shown_as_options_and_nothing_else_is() {
+        let text = "`max_cost` and `trust`=settings; `alhena detect`, `no_such` and max_cost stay";
+        let expected = "--max-cost and --trust=settings; `alhena detect`, `no_such` and max_cost stay";
+        assert_eq!(with_flags(text), expected);
+        let of_file = "x.toml:1: unknown field `alow`, expected one of `allow`, `ask`";
+        assert_eq!(with_flags(&format!("`rules`: {of_file}")), format!("--rules: {of_file}"));
     }
 
     #[test]

@@ -14,16 +14,16 @@ use alhena_hosts::native::JsonReport;
 use alhena_hosts::openase::Mode;
 use alhena_hosts::promptfoo;
 use alhena_model::{Conversation, Source, Timestamp};
-use alhena_model::{Event, EventKind, Failure, Outcome};
+use alhena_model::{Event, EventKind, Outcome};
 use clap::ValueEnum;
 use serde::Serialize;
 
 use self::json::{Aiwf, Data, Events, JsonView, OpenAse, OutcomeView, Promptfoo, StreamJsonView};
 use self::messages::{MessageLines, Messages, Shape};
 pub use self::pretty::Pretty;
-use crate::command_error::complain;
+use crate::command_error::complain_of;
 use crate::output::{self, Guard, Stream, say};
-use crate::style::{Colours, Harmless, Paint};
+use crate::style::{Colours, Harmless, Paint, with_flags};
 
 /// A view of a run.
 pub trait View {
@@ -143,15 +143,14 @@ impl Target {
     }
 }
 
-/// Says a warning of a run on stderr.
-fn warn(message: &str) {
+/// Says a warning of a run on stderr. Only Alhena's own words name settings.
+fn warn(source: Source, message: &str) {
+    let message = match source {
+        Source::Derived => with_flags(message),
+        _ => message.to_owned(),
+    };
     let warning = Colours::of(Stream::Err).paint(Paint::Yellow, "warning:");
-    say(format_args!("{warning} {}", Harmless::default().clean(message)));
-}
-
-/// Says why a run failed on stderr.
-fn complain_of(failure: &Failure) {
-    complain(&Harmless::default().clean(&failure.message), &failure.hint);
+    say(format_args!("{warning} {}", Harmless::default().clean(&message)));
 }
 
 /// Shows what came out of a run.

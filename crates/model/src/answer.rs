@@ -71,7 +71,7 @@ impl Unfit {
                 FailureKind::Schema,
                 format!("The model went in a loop, which Gemini CLI stopped before there was an answer that fits the schema ({tries})"),
             )
-            .with_hint("Say in the prompt what is wanted and when it is enough, or use another model (--model)."),
+            .with_hint("Say in the prompt what is wanted and when it is enough, or use another model (`model`)."),
             false => Failure::new(
                 FailureKind::Schema,
                 format!("The model gave no answer that fits the schema, in {tries}{first}{more}"),

@@ -103,59 +103,55 @@ struct Row {
 }
 
 const TABLE: &[Row] = &[
-    row(
-        FailureKind::NotInstalled,
-        3,
-        "Install it with `alhena install`, or say where it is with --gemini PATH.",
-    ),
+    row(FailureKind::NotInstalled, 3, "Install it with `alhena install`, or say where it is with `gemini`."),
     row(
         FailureKind::Auth,
         4,
-        "Set GEMINI_API_KEY, or sign in once by starting `gemini` in a terminal; `alhena doctor` shows what is found.",
+        "Set GEMINI_API_KEY, or sign in once by starting Gemini CLI in a terminal; `alhena doctor` shows what is found.",
     ),
     row(
         FailureKind::Untrusted,
         5,
-        "Run with --trust to run here without the folder's own settings, or --trust=settings to load them too.",
+        "Run with `trust` to run here without the folder's own settings, or `trust`=settings to load them too.",
     ),
     row(FailureKind::Input, 1, "Check the prompt and the options; the message above is the CLI's own."),
     row(FailureKind::Config, 1, "Mend the settings file that the message names; `alhena doctor` checks it."),
     row(
         FailureKind::Sandbox,
         1,
-        "Check that the sandbox engine is installed and running, or run with --sandbox=off.",
+        "Check that the sandbox engine is installed and running, or run with `sandbox`=off.",
     ),
-    row(FailureKind::TurnLimit, 7, "Give it more turns with --max-turns N."),
+    row(FailureKind::TurnLimit, 7, "Give it more turns with `max_turns`."),
     row(FailureKind::DiskFull, 1, "Free some disk space and run again."),
     row(
         FailureKind::RateLimited,
         6,
-        "Wait and run again, or use another model or key; --on-rate-limit can do both.",
+        "Wait and run again, or use another model or key; `on_rate_limit` can do both.",
     ),
-    row(FailureKind::Budget, 9, "Give it more with --max-tokens, --max-cost or --max-calls."),
+    row(FailureKind::Budget, 9, "Give it more with `max_tokens`, `max_cost` or `max_calls`."),
     row(FailureKind::Api, 1, "Run again; if it stays, check the network, the proxy and the model's name."),
     row(FailureKind::InvalidResponse, 1, "Run again, or say the prompt in another way."),
-    row(FailureKind::Timeout, 124, "Give it more time with --timeout."),
+    row(FailureKind::Timeout, 124, "Give it more time with `timeout`."),
     row(
         FailureKind::Stalled,
         124,
-        "Run again; --stall-timeout and --first-event-timeout say how long silence is borne.",
+        "Run again; `stall_timeout` and `first_event_timeout` say how long silence is borne.",
     ),
     row(FailureKind::Cancelled, 130, "It was stopped on purpose."),
     row(
         FailureKind::Crashed,
         1,
-        "Run again with --record DIR to keep everything it wrote; `alhena doctor` may help.",
+        "Run again with `record` to keep everything it wrote; `alhena doctor` may help.",
     ),
     row(
         FailureKind::Protocol,
         1,
-        "Keep a recording with --record DIR and check the CLI's version with `alhena detect`.",
+        "Keep a recording with `record` and check the CLI's version with `alhena detect`.",
     ),
     row(
         FailureKind::Schema,
         8,
-        "Say in the prompt what is wanted, make the schema simpler, or give it more tries with --schema-attempts N.",
+        "Say in the prompt what is wanted, make the schema simpler, or give it more tries with `schema_attempts`.",
     ),
 ];
 

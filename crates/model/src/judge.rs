@@ -226,14 +226,14 @@ fn stopped(stop: Stop, stderr: &str) -> Failure {
     let failure = match stop {
         Stop::Timeout(limit) => {
             Failure::new(FailureKind::Timeout, format!("The run took longer than {}", in_words(limit)))
-                .with_hint(format!("Give it more time, for example --timeout {}s.", limit.as_secs().max(1).saturating_mul(2)))
+                .with_hint(format!("Give it more time, for example `timeout` {}s.", limit.as_secs().max(1).saturating_mul(2)))
         }
         Stop::NoFirstEvent(limit) => Failure::new(
             FailureKind::Stalled,
             format!("Gemini CLI wrote nothing within {} of its start", in_words(limit)),
         )
         .with_hint(
-            "`alhena doctor` looks for what can hold it up, a stale lock for one; --first-event-timeout 5m waits longer.",
+            "`alhena doctor` looks for what can hold it up, a stale lock for one; `first_event_timeout` 5m waits longer.",
         ),
         Stop::Silence(limit) => {
             Failure::new(FailureKind::Stalled, format!("Gemini CLI was silent for {}", in_words(limit)))
@@ -257,7 +257,7 @@ fn stopped(stop: Stop, stderr: &str) -> Failure {
     match stderr::last_attempt(stderr) {
         // It retries for minutes without a word on standard output.
         Some(attempt) => Failure { message: format!("{} ({attempt})", failure.message), ..failure }
-            .with_hint("The API could not be reached or refused to answer: check the network and `alhena doctor`, then run again; --max-attempts 1 fails at once."),
+            .with_hint("The API could not be reached or refused to answer: check the network and `alhena doctor`, then run again; `max_attempts` 1 fails at once."),
         None => failure,
     }
 }
@@ -359,7 +359,7 @@ fn without_result(facts: &Facts, exit: Exit, stderr: &str) -> Failure {
     match exit {
         Exit::Code(0) => {
             Failure::new(FailureKind::Crashed, "Gemini CLI exited with code 0 and without a result").with_hint(
-                "It ends like this when something outside stops it; run again with --record DIR to keep everything it wrote.",
+                "It ends like this when something outside stops it; run again with `record` to keep everything it wrote.",
             )
         }
         // It says what is wrong, goes on, and trips over it.
@@ -383,11 +383,11 @@ fn without_result(facts: &Facts, exit: Exit, stderr: &str) -> Failure {
             (Some(error), _) => Failure::new(FailureKind::Crashed, error.clone()),
             (None, Output::Noise) => {
                 Failure::new(FailureKind::Protocol, "None of the output is an event of Gemini CLI").with_hint(
-                    "Give what `gemini --output-format stream-json` wrote, or say what it is with --from json or --from text.",
+                    "Give what `gemini --output-format stream-json` wrote, or say that it is a JSON report or text.",
                 )
             }
             (None, Output::Text) => Failure::new(FailureKind::Crashed, "Plain text does not say how the run ended")
-                .with_hint("Say how the process ended with --exit-code N."),
+                .with_hint("Give the exit code of the process, too."),
             (None, Output::Nothing) => Failure::new(FailureKind::Crashed, "The output is empty")
                 .with_hint("Give what `gemini --output-format stream-json` wrote."),
             (None, Output::Events) => Failure::new(FailureKind::Crashed, "The output ends without a result"),
@@ -455,14 +455,12 @@ fn of_kind(kind: FailureKind, message: &str) -> Failure {
             "Set GEMINI_API_KEY, or put GEMINI_API_KEY=... into ~/.gemini/.env."
         }
         FailureKind::Input if said("resuming session") || said("session identifier") => {
-            "`gemini --list-sessions` lists this folder's sessions: give --resume=ID one of them, or leave it out."
+            "`gemini --list-sessions` lists this folder's sessions: give `resume` the id of one of them, or leave it out."
         }
         FailureKind::Input if said("already exists") => {
-            "Take another --session-id, or go on with that session by --resume=ID."
+            "Take another `session_id`, or go on with that session by `resume`."
         }
-        FailureKind::Input if said("No input provided") => {
-            "Give a prompt as an argument, by --prompt-file or on stdin."
-        }
+        FailureKind::Input if said("No input provided") => "Give a prompt or a `prompt_file`.",
         _ => return failure,
     };
     failure.with_hint(hint)

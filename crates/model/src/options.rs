@@ -15,6 +15,7 @@ mod schema;
 mod value;
 
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -346,16 +347,6 @@ fn contradictions(given: impl Fn(&Setting) -> bool) -> impl Iterator<Item = Sett
     both.into_iter().chain(alone)
 }
 
-/// Options of `alhena run` that exist on its command line only, and the reason.
-const COMMAND_LINE_ONLY: &[(&str, &str)] = &[
-    ("as", "what comes of it is an outcome"),
-    ("output", "what comes of it is an outcome"),
-    ("quiet", "nothing is printed"),
-    ("verbose", "nothing is printed"),
-    ("no_stdin", "stdin is never read here"),
-    ("confirm", "nobody is there who could be asked"),
-];
-
 impl Setting {
     /// Returns the setting with this name.
     pub fn named(name: &str) -> Option<Self> {
@@ -366,21 +357,6 @@ impl Setting {
     pub fn help(self) -> &'static str {
         let text = self.doc().trim();
         text.strip_suffix('.').filter(|text| !text.ends_with('.')).unwrap_or(text)
-    }
-
-    /// The name on the command line, such as `--max-cost`.
-    pub fn flag(self) -> String {
-        format!("--{}", self.name().replace('_', "-"))
-    }
-
-    /// The name in JavaScript, such as `maxCost`.
-    pub fn camel_case(self) -> String {
-        let mut words = self.name().split('_');
-        let first = words.next().unwrap_or_default().to_owned();
-        words.fold(first, |name, word| {
-            let (initial, rest) = word.split_at_checked(1).unwrap_or((word, ""));
-            name + &initial.to_ascii_uppercase() + rest
-        })
     }
 
     /// The settings that cannot be given together with this one.
@@ -396,34 +372,13 @@ impl Setting {
     pub fn needs(self) -> &'static [Setting] {
         DEPENDENT.iter().find(|(setting, _)| *setting == self).map_or(&[], |(_, needed)| needed)
     }
-
-    /// Returns text with the names of fields in place of those on the command line. A quoted command stays as it has to be typed.
-    pub fn in_fields(text: &str) -> String {
-        let last = text.matches('`').count();
-        let parts = text.split('`').enumerate().map(|(at, part)| {
-            let is_command = at % 2 == 1 && at < last && !part.starts_with("--");
-            if is_command { part.to_owned() } else { renamed(part) }
-        });
-        parts.collect::<Vec<_>>().join("`")
-    }
 }
 
-fn renamed(text: &str) -> String {
-    let mut pieces = text.split("--");
-    let mut out = pieces.next().unwrap_or_default().to_owned();
-    for piece in pieces {
-        let end =
-            piece.find(|letter: char| !letter.is_ascii_lowercase() && letter != '-').unwrap_or(piece.len());
-        let (flag, rest) = piece.split_at_checked(end).unwrap_or((piece, ""));
-        match Setting::named(&flag.replace('-', "_")) {
-            Some(setting) => out.extend([setting.name(), rest]),
-            None => match COMMAND_LINE_ONLY.iter().find(|(name, _)| *name == flag.replace('-', "_")) {
-                Some((name, _)) => out.extend([*name, rest]),
-                None => out.extend(["--", piece]),
-            },
-        }
+/// The name of the field in backticks: how every text of the library refers to a setting. Front ends put their own form in its place.
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}`", self.name())
     }
-    out
 }
 
 impl RunOptions {

@@ -178,7 +178,7 @@ fn finished(task: &FileTask, check: &Done<'_>) -> Turn {
 fn keep_theirs(task: &FileTask) -> Turn {
     let said = format!(
         "{} is there already, and I did not write it. The {WHO} overwrites nothing of yours: ask for a file with \
-         another name, or run without --offline.",
+         another name, or run without it.",
         task.path
     );
     streamed(Turn::new().thought("Stopping", "That file belongs to somebody."), &said)
@@ -216,7 +216,7 @@ fn look_around(request: &RecordedRequest, prompt: &str) -> Turn {
     };
     let said = format!(
         "{seen}I am the {WHO}, so I cannot really work on \"{}\": I understand no code and change nothing. Run it \
-         without --offline and Gemini does; the run, its events and its summary look the same as here.",
+         without me and Gemini does; the run, its events and its summary look the same as here.",
         asked::excerpt(prompt)
     );
     streamed(Turn::new(), &said)

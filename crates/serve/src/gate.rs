@@ -129,7 +129,7 @@ fn admit(app: &App, request: &mut Request) -> Result<Admitted, Problem> {
     let host = host(request.headers(), request.uri().authority().map(|authority| authority.as_str()))?;
     if !is_ours(&app.settings.hosts, connection, &host) {
         return Err(Problem::forbidden(format!("this server is not {host:?}"))
-            .hint("Use the address that it printed, or start it with --host NAME."));
+            .hint("Use the address that it printed, or start it with this name as one of its hosts."));
     }
     let origin = Origin(format!("{}://{host}", connection.scheme()));
     let from = whence(app, request.headers(), &origin)?;
@@ -243,7 +243,7 @@ fn whence(app: &App, headers: &HeaderMap, ours: &Origin) -> Result<Whence, Probl
         }
         if !origin.to_str().is_ok_and(|origin| origin.eq_ignore_ascii_case(&ours.0)) {
             return Err(Problem::forbidden("a page from elsewhere may not use this server")
-                .hint("The server would have to be started with --allow-origin."));
+                .hint("The server would have to be started with that origin allowed."));
         }
     }
     match headers.get("sec-fetch-site").map(HeaderValue::as_bytes) {

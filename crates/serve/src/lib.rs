@@ -20,7 +20,6 @@
 mod about;
 mod batches;
 mod extract;
-mod fields;
 mod gate;
 mod listen;
 mod log;

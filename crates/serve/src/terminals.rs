@@ -70,7 +70,7 @@ pub fn opened(app: &App) -> Result<Terminals, Problem> {
     if let Some(missing) = named.filter(|tmux| !tmux.is_file()) {
         let detail = format!("there is no tmux at {}", missing.display());
         return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "no_tmux", detail)
-            .hint("The server would have to be started with another --tmux PATH, or without one."));
+            .hint("The server would have to be started with another tmux, or without one."));
     }
     let terminals = Terminals::open(Options {
         server: app.settings.tmux_server.clone(),

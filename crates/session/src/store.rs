@@ -154,9 +154,9 @@ impl std::error::Error for FindError {
 impl Hint for FindError {
     fn hint(&self) -> Option<Cow<'_, str>> {
         let hint = match self {
-            Self::NoneIn(Scope::Folder(_)) => "`alhena sessions list --all` shows those of other folders.",
+            Self::NoneIn(Scope::Folder(_)) => "Look in all folders.",
             Self::NoneIn(Scope::All) => "Gemini CLI has not kept any session in this home yet.",
-            Self::Unknown(_) => "`alhena sessions list --all` shows the ids.",
+            Self::Unknown(_) => "The list of sessions has the ids.",
             Self::Ambiguous(..) => "Give more of the id.",
             Self::Io(_) => return None,
         };

@@ -173,7 +173,7 @@ impl Terminals {
                 let message =
                     format!("none of {} was done after {:.1} s", names.join(", "), timeout.as_secs_f64());
                 return Err(TerminalError::new(TerminalErrorKind::Timeout, message)
-                    .with_hint("Give them more time with --timeout."));
+                    .with_hint("Give them more time with `timeout`."));
             }
             control.wait_for_news(news, deadline.min(Instant::now() + TICK));
         }

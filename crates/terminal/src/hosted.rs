@@ -32,7 +32,7 @@ impl Hosted {
     pub fn find(id: &str, environment: &Environment) -> Result<Self, TerminalError> {
         let missing = || {
             TerminalError::new(TerminalErrorKind::NotFound, format!("no agent runs with the id {id:?}"))
-                .with_hint("It is the one that `alhena terminal here --id` was given.")
+                .with_hint("It is the one that its host gave it.")
         };
         let records = Dirs::of(environment).ok_or_else(missing)?.state.join("terminals").join(DIRECTORY);
         let all = std::fs::read_dir(records).map_err(|_| missing())?.flatten().map(|entry| entry.path());

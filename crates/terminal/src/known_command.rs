@@ -49,7 +49,7 @@ impl Terminal {
         let meant = meant.map(|meant| format!("Did you mean /{meant}? ")).unwrap_or_default();
         Err(TerminalError::usage(
             format!("Gemini CLI {version} has no command /{name} here"),
-            format!("{meant}Without --command it is sent to the model as text."),
+            format!("{meant}To send it to the model, send it as a text."),
         ))
     }
 

@@ -351,7 +351,7 @@ impl Terminal {
                     why.unwrap_or_default()
                 );
                 return Err(TerminalError::new(TerminalErrorKind::Timeout, message)
-                    .with_hint("Give it more time with --timeout.")
+                    .with_hint("Give it more time with `timeout`.")
                     .screen(&screen));
             }
             let tick = deadline.min(Instant::now() + Duration::from_millis(500));
@@ -392,11 +392,13 @@ impl Terminal {
                     TerminalErrorKind::Untrusted,
                     format!("Gemini CLI {version} cannot run in a folder that is not trusted"),
                 )
-                .with_hint("--trust needs a newer release. Launch with --keep and answer the dialog."),
+                .with_hint(
+                    "`trust` needs a newer release. Keep the terminal (`keep`) and answer the dialog.",
+                ),
             ),
             WaitingFor::Trust => Some(
                 TerminalError::new(TerminalErrorKind::Untrusted, "the folder is not trusted")
-                    .with_hint("Launch with --trust, or with --keep and answer the dialog."),
+                    .with_hint("Launch with `trust`, or keep the terminal (`keep`) and answer the dialog."),
             ),
             WaitingFor::Authentication => Some(
                 TerminalError::new(TerminalErrorKind::Auth, "Gemini CLI is not signed in")

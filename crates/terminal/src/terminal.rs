@@ -222,7 +222,7 @@ impl Terminal {
         );
         let hint = match reading.status {
             Status::Waiting => format!("`{}` answers it.", self.command_line("answer", &["..."])),
-            _ => "Give it more time with --timeout.".to_owned(),
+            _ => "Give it more time with `timeout`.".to_owned(),
         };
         TerminalError::new(TerminalErrorKind::Timeout, message).with_hint(hint)
     }

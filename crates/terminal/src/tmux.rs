@@ -48,7 +48,7 @@ impl Tmux {
         let program = program.map_or_else(|| on_path(environment, "tmux"), |path| Some(path.to_owned()));
         let Some(program) = program else {
             return Err(TerminalError::new(TerminalErrorKind::NoTmux, "tmux is not installed")
-                .with_hint("Install tmux 3.2 or newer, or say where it is with --tmux PATH."));
+                .with_hint("Install tmux 3.2 or newer, or name another one (`tmux`)."));
         };
         let mut environment = environment.clone();
         environment.remove("TMUX").remove("TMUX_PANE");
@@ -62,7 +62,7 @@ impl Tmux {
         match version(&said) {
             Some(found) if found < OLDEST => {
                 Err(TerminalError::new(TerminalErrorKind::NoTmux, format!("{} is too old", said.trim()))
-                    .with_hint("Install tmux 3.2 or newer, or say where it is with --tmux PATH."))
+                    .with_hint("Install tmux 3.2 or newer, or name another one (`tmux`)."))
             }
             _ => Ok(()),
         }
@@ -137,7 +137,7 @@ impl Tmux {
                 TerminalErrorKind::NoTmux,
                 format!("{} could not be run: {error}", self.program.display()),
             )
-            .with_hint("Install tmux 3.2 or newer, or say where it is with --tmux PATH.")
+            .with_hint("Install tmux 3.2 or newer, or name another one (`tmux`).")
         };
         command.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -185,6 +185,6 @@ mod tests {
     fn a_missing_tmux_is_said_with_a_hint() {
         let error = Tmux::find(None, "x", &Environment::default()).unwrap_err();
         assert_eq!(error.kind, TerminalErrorKind::NoTmux);
-        assert!(error.hint.contains("--tmux"));
+        assert!(error.hint.contains("Install tmux"));
     }
 }

@@ -148,7 +148,7 @@ impl Terminal {
         if !clean.starts_with('/') || clean.trim_end().contains('\n') {
             return Err(TerminalError::usage(
                 "a command begins with / and has one line",
-                "Leave out --command.",
+                "Send it as a text.",
             ));
         }
         self.deliver(text, TextKind::Command, force)
@@ -236,7 +236,10 @@ impl Terminal {
             }
             (_, Force::OnlyWhenReady) => Err(self.not_ready(
                 reading,
-                &format!("Wait with `{}`, or use --force.", self.command_line("wait", &[])),
+                &format!(
+                    "Wait with `{}`, or send it all the same (`force`).",
+                    self.command_line("wait", &[])
+                ),
             )),
             (_, Force::Anyway) => {
                 Err(self.not_ready(reading, &format!("Wait with `{}`.", self.command_line("wait", &[]))))
@@ -268,7 +271,7 @@ impl Terminal {
                     TerminalErrorKind::NotReady,
                     format!("{} has an unsent text in its prompt: {}", self.name(), draft.text),
                 )
-                .with_hint("Somebody is typing there; use --force to throw it away."));
+                .with_hint("Somebody is typing there; `force` throws it away."));
             }
             // Shell mode is left by Escape.
             if draft.text.is_empty() {

@@ -191,7 +191,7 @@ fn set_up(words: &mut Words, is_ours_alone: bool) {
 /// Whether tmux can read a person's configuration, before anything is done with it.
 fn check_conf(tmux: &Tmux, file: &Path) -> Result<(), TerminalError> {
     let refused = |why: String| {
-        let hint = "Mend it, or launch without --tmux-conf.";
+        let hint = "Mend it, or launch without `tmux_conf`.";
         TerminalError::usage(format!("the tmux configuration cannot be used: {why}"), hint)
     };
     std::fs::File::open(file).map_err(|error| refused(format!("{}: {error}", file.display())))?;

@@ -1,7 +1,7 @@
 /** `alhena chat --control`, and all that was asked and is not answered. */
 
 import type { ClientOptions } from './client.js';
-import { AlhenaError, CommandFailedError, RunFailedError } from './errors.js';
+import { AlhenaError, CommandFailedError, RunFailedError, withOptions } from './errors.js';
 import type { MessageLine, QueryMessage, ResultMessage } from './messages.js';
 import { environment, runArguments } from './options.js';
 import type { PermissionResult, Question } from './permissions.js';
@@ -137,7 +137,7 @@ export class Connection {
       this.#begun = true;
       const { request_id, subtype, error } = line.response;
       if (subtype === 'success') this.#requests.get(request_id)?.resolve();
-      else this.#requests.get(request_id)?.reject(new AlhenaError('usage', error ?? 'it was refused'));
+      else this.#requests.get(request_id)?.reject(new AlhenaError('usage', withOptions(error ?? 'it was refused')));
     } else if (line.type === 'control_request') {
       void this.#decide(line.request_id, line.request);
     } else if (line.type === 'control_cancel_request') {

@@ -1,7 +1,33 @@
 /** What can go wrong. Every error has a kind, a message that begins with its reason, and a hint that says what to do. */
 
-import type { FailureKind } from './alhena.js';
+import { SETTINGS, type Failure, type FailureKind } from './alhena.js';
 import type { ResultMessage } from './messages.js';
+import type { Options } from './options.js';
+
+/** Settings whose option here is not just their name in camel case. */
+const OTHER_NAMES: { readonly [setting in (typeof SETTINGS)[number]]?: keyof Options } = {
+  dir: 'cwd',
+  include_dir: 'includeDirs',
+  allow_tool: 'allowTools',
+  deny_tool: 'denyTools',
+  policy: 'policies',
+  mcp_server: 'mcpServers',
+  system_prompt_file: 'systemPrompt',
+  no_config: 'useConfig',
+  args: 'extraArgs',
+};
+
+/** Words of `alhena` with the options of this package in place of the settings that they name. */
+export function withOptions(text: string): string {
+  const option = (setting: (typeof SETTINGS)[number]) => OTHER_NAMES[setting] ?? setting.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());
+  return SETTINGS.reduce((words, setting) => words.replaceAll(`\`${setting}\``, `\`${option(setting)}\``), text);
+}
+
+/** Why a run failed. Messages of Gemini CLI and of the API stay as they are; a run that never began has none. */
+function reason({ kind, message, exit_code, http_status }: Failure): string {
+  const own = kind === 'budget' || (kind === 'input' && exit_code === undefined && http_status === undefined);
+  return own ? withOptions(message) : message;
+}
 
 /** The kinds of failure of a run, and those of this package. */
 export type ErrorKind = FailureKind | 'binary_not_found' | 'unsupported_platform' | 'usage' | 'failed' | 'disconnected' | (string & {});
@@ -60,7 +86,8 @@ export class RunFailedError extends AlhenaError {
 
   constructor(result: ResultMessage, exitCode: number | undefined) {
     const failure = result.failure;
-    super(failure?.kind ?? result.subtype, failure?.message ?? `the run ended with ${result.subtype}`, failure?.hint, exitCode);
+    const message = failure ? reason(failure) : `the run ended with ${result.subtype}`;
+    super(failure?.kind ?? result.subtype, message, withOptions(failure?.hint ?? ''), exitCode);
     this.result = result;
   }
 }

@@ -4,7 +4,7 @@ import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { createInterface } from 'node:readline';
 
 import { findBinary } from './binary.js';
-import { AlhenaError, BinaryNotFoundError, CommandFailedError } from './errors.js';
+import { AlhenaError, BinaryNotFoundError, CommandFailedError, withOptions } from './errors.js';
 
 /** What an `alhena` that has ended said. */
 export interface Finished {
@@ -149,7 +149,7 @@ export function answer(done: Finished): unknown {
 export function refused({ exitCode, stdout, stderr }: Finished): CommandFailedError {
   const kind = exitCode === 2 ? 'usage' : 'failed';
   const told = inJson(stdout);
-  if (told) return new CommandFailedError(kind, told.message, told.hint, exitCode);
+  if (told) return new CommandFailedError(kind, withOptions(told.message), withOptions(told.hint ?? ''), exitCode);
   const [first, ...rest] = stderr.split('\n').filter((line) => line.trim());
   const message = first?.replace(/^error: /, '') ?? `alhena ended with exit code ${exitCode} and said nothing`;
   const hint = rest.map((line) => line.replace(/^hint: /, '')).join('\n');

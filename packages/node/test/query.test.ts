@@ -9,7 +9,9 @@ import { after, before, test } from 'node:test';
 import { AlhenaError, ask, BinaryNotFoundError, CommandFailedError, detect, findBinary, listSessions, loadMessages, query, RunFailedError, UnsupportedPlatformError } from 'alhena';
 import type { Message, QueryMessage, QueryOptions } from 'alhena';
 
+import { SETTINGS } from '../src/alhena.js';
 import { find } from '../src/binary.js';
+import { withOptions } from '../src/errors.js';
 import { runArguments } from '../src/options.js';
 import type { MessageLine } from '../src/messages.js';
 import { packagesFor } from '../src/platforms.js';
@@ -36,6 +38,8 @@ const LINES = [
 ];
 const MESSAGES = [said('a', 'Hi'), said('b', 'Hello!')];
 const FAILURE = { kind: 'auth', message: 'The key is wrong', hint: 'Take another', exit_code: 41 };
+const REFUSED = { kind: 'input', message: '`max_cost` has to be more than 0', hint: 'Leave it out, or give `max_tokens` or `deny_tool`; `run_shell_command` is a tool.' };
+const QUOTED = { kind: 'input', message: 'The API wants a `system_prompt`', hint: 'Take another `model`.', http_status: 400 };
 
 before(async () => {
   scratch = await mkdtemp(path.join(tmpdir(), 'alhena-test-'));
@@ -66,6 +70,11 @@ if (command === 'detect') {
     setInterval(() => {}, 1000);
   }
   ${JSON.stringify(LINES)}.forEach(print);
+  const failures = { 'bad value': ${JSON.stringify(REFUSED)}, quote: ${JSON.stringify(QUOTED)} };
+  if (failures[prompt]) {
+    print({ type: 'result', outcome: { ...${JSON.stringify(outcome({ status: 'failed' }))}, failure: failures[prompt] }, messages: [] });
+    process.exit(2);
+  }
   if (prompt === 'fail') {
     print({ type: 'result', outcome: ${JSON.stringify(outcome({ status: 'failed', failure: FAILURE }))}, messages: [] });
     process.exit(4);
@@ -135,6 +144,18 @@ test('a run that failed throws after its result', async () => {
   assert.deepEqual([error.kind, error.message, error.hint, error.exitCode], ['auth', 'The key is wrong', 'Take another', 4]);
   await assert.rejects(ask('fail', { env }), RunFailedError);
   assert.equal((await ask('Hi', { env })).result, 'Hello');
+});
+
+test('errors name the options of this package, and quote others as they are', async () => {
+  const told = async (prompt: string) => {
+    const { error } = await all(prompt);
+    assert.ok(error instanceof RunFailedError);
+    return [error.message, error.hint];
+  };
+  const hint = 'Leave it out, or give `maxTokens` or `denyTools`; `run_shell_command` is a tool.';
+  assert.deepEqual(await told('bad value'), ['`maxCost` has to be more than 0', hint]);
+  assert.deepEqual(await told('quote'), ['The API wants a `system_prompt`', 'Take another `model`.']);
+  for (const setting of SETTINGS) assert.match(withOptions(`(\`${setting}\`)`), /^\(`[a-zA-Z]+`\)$/);
 });
 
 test('what alhena refuses is an error with its words', async () => {

@@ -206,6 +206,16 @@ class StandIn(Directory):
         self.assertIsInstance(error, CommandFailedError)
         self.assertEqual((error.kind, error.message, error.hint, error.exit_code), ("usage", "no such model", "Take another.", 2))
 
+    def test_an_error_names_options_as_python_does(self) -> None:
+        usage = {name: 0 for name in ("prompt", "cached", "output", "thoughts", "tool", "total")} | {"models": {}}
+        failure = {"kind": "input", "message": "`max_cost` has to be more than 0", "hint": "Leave `max_cost` out."}
+        outcome = {"status": "failed", "text": "", "final_text": "", "session_id": None, "duration_ms": 0, "usage": usage}
+        outcome |= {"files": [], "warnings": [], "failure": failure}
+        line = json.dumps({"type": "result", "outcome": outcome, "messages": []})
+        error = self.failure_of(f"cat <<'END'\n{line}\nEND\nexit 2")
+        self.assertIsInstance(error, RunFailedError)
+        self.assertEqual(str(error), "`max_cost` has to be more than 0\nLeave `max_cost` out.")
+
     def test_wrong_use_is_told_before_anything_is_started(self) -> None:
         started = self.directory / "started"
         program = str(self.program("alhena", f"touch {started}"))

@@ -4,9 +4,10 @@
 //! understands is refused before anything starts.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::path::{Path, PathBuf};
 
-use alhena_model::RunOptions;
+use alhena_model::{RunOptions, Setting};
 use alhena_sys::programs::is_executable;
 use serde_json::{Value, json};
 
@@ -38,7 +39,7 @@ pub struct AcpAgent {
 impl AcpAgent {
     /// Reads a command, split as a shell would. Nothing is looked up yet.
     pub fn new(command: &str) -> Result<Self, RunError> {
-        let hint = "Write the program and its arguments, such as 'qwen --acp'.";
+        let hint = "Give `agent_command` a program and its arguments, such as 'qwen --acp'.";
         let words = shell_words::split(command).map_err(|_open_quote| {
             RunError::usage(format!("the agent command {command:?} has an open quote"), hint)
         })?;
@@ -109,14 +110,14 @@ impl AcpAgent {
                 true => Ok(path),
                 false => Err(RunError::usage(
                     format!("{} is no program that can be started", path.display()),
-                    "Give --agent-command a program that exists and may be executed.",
+                    "Give `agent_command` a program that exists and may be executed.",
                 )),
             };
         }
         let found = programs::on_path(environment, &self.program).ok_or_else(|| {
             RunError::usage(
                 format!("there is no {} on PATH", self.program),
-                "Install it, or give --agent-command its whole path.",
+                "Install it, or give `agent_command` its whole path.",
             )
         })?;
         let real = found.canonicalize().unwrap_or_else(|_| found.clone());
@@ -124,7 +125,7 @@ impl AcpAgent {
             facts::may_use(environment, dir, &found, Trust::AsIs).map_err(|why| {
                 RunError::usage(
                     format!("{} is in the folder that is worked in: {why}", found.display()),
-                    "Give --agent-command its whole path if that is the one you mean.",
+                    "Give `agent_command` its whole path if that is the one you mean.",
                 )
             })?;
         }
@@ -155,38 +156,41 @@ impl AcpAgent {
 
     /// What only Gemini CLI has.
     fn refuse(&self, request: &ResolvedRequest) -> Result<(), RunError> {
-        let asked: &[(&str, bool)] = &[
-            ("--trust", request.trust != Trust::AsIs),
-            ("--sandbox", request.sandbox != Sandbox::Inherit),
-            ("--include-dir", !request.include_dirs.is_empty()),
-            ("--allow-tool", !request.allow_tools.is_empty()),
-            ("--deny-tool", !request.deny_tools.is_empty()),
-            ("--policy", !request.policies.is_empty()),
-            ("--hook", request.hooks.is_some()),
-            ("--system-prompt", request.system_prompt.is_some()),
-            ("--session-id", request.session_id.is_some()),
-            ("--max-turns", request.max_turns.is_some()),
-            ("--max-attempts", request.max_attempts.is_some()),
-            ("--on-rate-limit", request.on_rate_limit != OnRateLimit::Fail),
-            ("--schema", request.schema.is_some()),
-            (
-                "a budget",
-                request.max_tokens.is_some() || request.max_cost.is_some() || request.max_calls.is_some(),
-            ),
-            ("--prompt-by", request.prompt_by != PromptBy::Auto),
-            ("an argument for Gemini CLI itself", !request.extra_args.is_empty()),
+        let asked: &[(Setting, bool)] = &[
+            (Setting::Trust, request.trust != Trust::AsIs),
+            (Setting::Sandbox, request.sandbox != Sandbox::Inherit),
+            (Setting::IncludeDir, !request.include_dirs.is_empty()),
+            (Setting::AllowTool, !request.allow_tools.is_empty()),
+            (Setting::DenyTool, !request.deny_tools.is_empty()),
+            (Setting::Policy, !request.policies.is_empty()),
+            (Setting::Hook, request.hooks.is_some()),
+            (Setting::SystemPrompt, request.system_prompt.is_some()),
+            (Setting::SessionId, request.session_id.is_some()),
+            (Setting::MaxTurns, request.max_turns.is_some()),
+            (Setting::MaxAttempts, request.max_attempts.is_some()),
+            (Setting::OnRateLimit, request.on_rate_limit != OnRateLimit::Fail),
+            (Setting::Schema, request.schema.is_some()),
+            (Setting::MaxTokens, request.max_tokens.is_some()),
+            (Setting::MaxCost, request.max_cost.is_some()),
+            (Setting::MaxCalls, request.max_calls.is_some()),
+            (Setting::PromptBy, request.prompt_by != PromptBy::Auto),
+            (Setting::Args, !request.extra_args.is_empty()),
         ];
-        let refused = |what: &str, hint: &str| {
+        let refused = |what: &dyn fmt::Display, hint: &str| {
             let message = format!("{what} is only for Gemini CLI, and {} is another agent", self.name);
             Err(RunError::usage(message, hint))
         };
-        if let Some((option, _)) = asked.iter().find(|(_, asked)| *asked) {
-            let rules = "Leave it out; what it may do is said by --approval, --allow, --deny and --ask.";
-            let own = "Leave it out, or give the agent's own options in --agent-command.";
-            return refused(option, if option.ends_with("-tool") { rules } else { own });
+        let rules = "Leave it out; what it may do is said by `approval`, `allow`, `deny` and `ask`.";
+        let own = "Leave it out, or give the agent's own options in `agent_command`.";
+        match asked.iter().find(|(_, asked)| *asked) {
+            Some((tools @ (Setting::AllowTool | Setting::DenyTool), _)) => return refused(tools, rules),
+            Some((Setting::Args, _)) => return refused(&"an argument for Gemini CLI itself", own),
+            Some((setting, _)) => return refused(setting, own),
+            None => {}
         }
         if request.resume == Some(Resume::Latest) {
-            return refused("--resume without an id", "Give the id of the session.");
+            let what = format!("{} without an id", Setting::Resume);
+            return refused(&what, "Give the id of the session.");
         }
         servers(&request.mcp_servers).map(drop)
     }
@@ -250,13 +254,13 @@ mod tests {
         let request = |options| ResolvedRequest::of(None, &options, RunExtras::default()).unwrap();
         let options = RunOptions::default;
         for (options, named) in [
-            (options().trust(Trust::Run), "--trust"),
-            (options().sandbox(Sandbox::On), "--sandbox"),
-            (options().include_dir("/tmp"), "--include-dir"),
-            (options().deny_tool("web_fetch"), "--deny-tool"),
-            (options().max_turns(NonZeroU32::MIN), "--max-turns"),
-            (options().session_id("abcdefgh"), "--session-id"),
-            (options().resume(Resume::Latest), "--resume"),
+            (options().trust(Trust::Run), "`trust`"),
+            (options().sandbox(Sandbox::On), "`sandbox`"),
+            (options().include_dir("/tmp"), "`include_dir`"),
+            (options().deny_tool("web_fetch"), "`deny_tool`"),
+            (options().max_turns(NonZeroU32::MIN), "`max_turns`"),
+            (options().session_id("abcdefgh"), "`session_id`"),
+            (options().resume(Resume::Latest), "`resume`"),
             (options().args("--debug"), "argument"),
         ] {
             let Err(RunError::Usage { message, hint, .. }) = agent.refuse(&request(options)) else {

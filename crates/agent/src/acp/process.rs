@@ -6,6 +6,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use alhena_model::Setting;
 use alhena_wire::release::{Feature, Version};
 use serde_json::{Map, Value, json};
 
@@ -109,8 +110,8 @@ fn prepare(
 ) -> Result<(Ready, Pipe), RunError> {
     if request.session_id.is_some() {
         return Err(RunError::usage(
-            "--session-id cannot be chosen over ACP: the agent names its sessions itself",
-            "Leave it out, or use --transport headless.",
+            format!("{} cannot be chosen over ACP: the agent names its sessions itself", Setting::SessionId),
+            "Leave it out, or use `transport` headless.",
         ));
     }
     if request.schema.is_some() && gemini.version < AGENT_HOOKS_SINCE {
@@ -119,7 +120,7 @@ fn prepare(
                 "Gemini CLI {} cannot give an answer that fits a schema over ACP: it runs the hooks that takes since {AGENT_HOOKS_SINCE}",
                 gemini.version
             ),
-            "Use --transport headless with --schema, or a newer release: `alhena install` fetches it.",
+            "Use `transport` headless with `schema`, or a newer release: `alhena install` fetches it.",
         ));
     }
     let (own, heap_mb) = match purpose {

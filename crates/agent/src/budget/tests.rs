@@ -192,10 +192,10 @@ fn limits_that_cannot_be_kept_are_refused() {
     assert_eq!(limits(|options| options, prices()).unwrap(), None);
     assert!(limits(|options| options.max_cost(0.5), prices()).unwrap().is_some());
     assert!(limits(|options| options.max_cost(0.5).model("auto"), prices()).unwrap().is_some());
-    assert!(refused(|options| options.max_tokens(0)).contains("--max-tokens"));
-    assert!(refused(|options| options.max_calls(0)).contains("--max-calls"));
-    assert!(refused(|options| options.max_cost(f64::NAN)).contains("--max-cost"));
-    assert!(refused(|options| options.max_cost(-1.0)).contains("--max-cost"));
+    assert!(refused(|options| options.max_tokens(0)).contains("`max_tokens`"));
+    assert!(refused(|options| options.max_calls(0)).contains("`max_calls`"));
+    assert!(refused(|options| options.max_cost(f64::NAN)).contains("`max_cost`"));
+    assert!(refused(|options| options.max_cost(-1.0)).contains("`max_cost`"));
     assert!(refused(|options| options.max_cost(1.0).model("mystery")).contains("mystery"));
     let euros = Prices { currency: "EUR".to_owned(), ..prices() };
     let error = limits(|options| options.max_cost(1.0), euros).unwrap_err();

@@ -126,18 +126,18 @@ impl Refusal {
     #[must_use]
     pub fn hint(&self) -> String {
         match self {
-            Self::NoMethod => "Set GEMINI_API_KEY, or run `gemini` once and sign in.".to_owned(),
+            Self::NoMethod => "Set GEMINI_API_KEY, or run Gemini CLI once and sign in.".to_owned(),
             Self::Gateway => {
                 "Select a method in ~/.gemini/settings.json: {\"security\": {\"auth\": {\"selectedType\": \
                 \"gemini-api-key\"}}}. GOOGLE_GEMINI_BASE_URL still applies then."
                     .to_owned()
             }
-            Self::UnknownMethod => "Run `gemini` once and choose a method with /auth.".to_owned(),
+            Self::UnknownMethod => "Run Gemini CLI once and choose a method with /auth.".to_owned(),
             Self::KeyMissing => "Set GEMINI_API_KEY.".to_owned(),
             Self::VertexIncomplete => {
                 "Set GOOGLE_CLOUD_PROJECT and GOOGLE_CLOUD_LOCATION, or GOOGLE_API_KEY.".to_owned()
             }
-            Self::LoginMissing => "Run `gemini` once and sign in.".to_owned(),
+            Self::LoginMissing => "Run Gemini CLI once and sign in.".to_owned(),
             Self::Enforced { method } => {
                 format!("Sign in with the method that the settings enforce: {method}.")
             }

@@ -144,10 +144,7 @@ impl fmt::Display for NotFound {
         write!(f, "{NONE}{}", self.unusable())?;
         match self.tried.iter().filter(|tried| !tried.is_worth_telling()).count() {
             0 => Ok(()),
-            count => write!(
-                f,
-                "\n  nothing on PATH and in other usual places ({count}; `alhena detect --verbose` lists them)"
-            ),
+            count => write!(f, "\n  nothing on PATH and in other usual places ({count} in all)"),
         }
     }
 }
@@ -176,7 +173,7 @@ impl Hint for NotFound {
                 {
                     Some(version) => format!("Fetch it with `alhena install {version}`.").into(),
                     None => {
-                        "Give the path of a Gemini CLI that can be started, or none to have one looked for."
+                        "Give `gemini` the path of a Gemini CLI that can be started, or leave it out to have one looked for."
                             .into()
                     }
                 },
@@ -185,7 +182,7 @@ impl Hint for NotFound {
         if self.tried.iter().any(|tried| tried.why == Why::NotUsed(NotUsed::Untrusted)) {
             let path = env::GEMINI_CLI_PATH;
             let ways =
-                "Install one of your own with `alhena install`, or use the folder's with --trust=settings or";
+                "Install one of your own with `alhena install`, or use the folder's with `trust`=settings or";
             return Some(format!("{ways} {path}.").into());
         }
         let path = env::GEMINI_CLI_PATH;

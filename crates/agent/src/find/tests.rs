@@ -154,7 +154,7 @@ fn explicit_path_is_taken_or_refused_but_never_replaced() {
     assert_eq!(error.tried, [Tried { path: missing, place: Place::Explicit, why: Why::Missing }]);
     assert_eq!(
         error.hint().unwrap(),
-        "Give the path of a Gemini CLI that can be started, or none to have one looked for."
+        "Give `gemini` the path of a Gemini CLI that can be started, or leave it out to have one looked for."
     );
 }
 
@@ -224,7 +224,7 @@ fn not_found_says_what_was_tried_and_what_to_do() {
     assert_eq!(
         error.to_string(),
         "Gemini CLI was not found\n  /named/gemini does not exist\n  /p/gemini is a link that leads nowhere\n  \
-         nothing on PATH and in other usual places (2; `alhena detect --verbose` lists them)"
+         nothing on PATH and in other usual places (2 in all)"
     );
     assert_eq!(
         error.in_full(),

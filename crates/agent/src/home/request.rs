@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use alhena_model::{FailureKind, Hint};
+use alhena_model::{FailureKind, Hint, Setting};
 use alhena_session::{Scope, Store, Which};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -176,12 +176,10 @@ pub enum HomeError {
 impl Hint for HomeError {
     fn hint(&self) -> Option<Cow<'_, str>> {
         match self {
-            HomeError::NoSession { .. } => {
-                Some("`alhena sessions list` shows those of this folder, with --all those of others.".into())
-            }
+            HomeError::NoSession { .. } => Some("`alhena sessions list` shows those of this folder.".into()),
             HomeError::SeveralSessions { .. } => Some("Give more of the id.".into()),
             HomeError::SessionExists { id } => {
-                Some(format!("Give another id, or go on with that session: --resume {id}").into())
+                Some(format!("Give another id, or go on with that session: {}={id}", Setting::Resume).into())
             }
             HomeError::Settings(error) => error.hint(),
             HomeError::Io { .. } => None,

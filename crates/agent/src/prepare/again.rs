@@ -1,5 +1,6 @@
 //! Starting the CLI once more in the same run: it goes on with the session that an attempt before it has left.
 
+use alhena_model::Setting;
 use alhena_wire::release::Feature;
 use serde_json::json;
 
@@ -52,7 +53,7 @@ impl Again {
         if request.on_rate_limit == OnRateLimit::Fail {
             return Ok(None);
         }
-        arguments::needs(&gemini.version, Feature::Resume, "--on-rate-limit")?;
+        arguments::needs(&gemini.version, Feature::Resume, Setting::OnRateLimit)?;
         let (gemini, request, environment) = (gemini.clone(), request.clone(), environment.clone());
         Ok(Some(Self { gemini, request, home, environment, place }))
     }

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::sync::Arc;
 
+use alhena_model::Setting;
 use alhena_model::answer::Schema;
 use alhena_model::answer::TOOL;
 use serde_json::{Map, Value, json};
@@ -44,7 +45,7 @@ pub(super) fn offer(
     let Some(given) = &request.schema else { return Ok(None) };
     let schema = Schema::new(given).map_err(|error| {
         RunError::usage(
-            format!("--schema: {error}"),
+            format!("{}: {error}", Setting::Schema),
             "Give a JSON schema that holds everything it refers to: nothing is fetched.",
         )
     })?;

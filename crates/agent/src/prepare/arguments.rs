@@ -1,10 +1,11 @@
 //! The CLI's arguments, all but the prompt.
 
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use alhena_model::FailureKind;
+use alhena_model::{FailureKind, Setting};
 use alhena_wire::release::{Feature, Version};
 use serde_json::{Map, Value};
 
@@ -19,7 +20,7 @@ pub(crate) const OUR_POLICY: &str = "alhena-rules.toml";
 /// A warning for each `--allow-tool`, `--deny-tool` and rule of a policy file that names no tool or no MCP server of the
 /// run: it would be without effect.
 pub(crate) fn without_effect(request: &ResolvedRequest, servers: &[String]) -> Vec<String> {
-    let options = [("--allow-tool", &request.allow_tools), ("--deny-tool", &request.deny_tools)];
+    let options = [(Setting::AllowTool, &request.allow_tools), (Setting::DenyTool, &request.deny_tools)];
     let named = options.into_iter().flat_map(|(option, names)| names.iter().map(move |name| (option, name)));
     let options = named.filter_map(|(option, name)| {
         let rule = name.parse::<ToolRule>().ok()?;
@@ -49,7 +50,7 @@ pub(crate) fn of(
     let version = &gemini.version;
     let mut args: Vec<OsString> = Vec::new();
     if request.approval == Approval::Plan {
-        needs(version, Feature::PlanMode, "--approval plan")?;
+        needs(version, Feature::PlanMode, "`approval` plan")?;
     }
     for dir in &request.include_dirs {
         args.push(include(dir)?);
@@ -61,14 +62,14 @@ pub(crate) fn of(
         flag("--model", model);
     }
     if let Some(id) = &request.session_id {
-        needs(version, Feature::SessionIdFlag, "--session-id")?;
+        needs(version, Feature::SessionIdFlag, Setting::SessionId)?;
         flag("--session-id", &session_id(id)?);
     }
     if let Some(resume) = &request.resume {
-        needs(version, Feature::Resume, "--resume")?;
+        needs(version, Feature::Resume, Setting::Resume)?;
         if request.session_id.is_some() {
             return Err(RunError::usage(
-                "--resume and --session-id exclude each other",
+                format!("{} and {} exclude each other", Setting::Resume, Setting::SessionId),
                 "Leave one of them out.",
             ));
         }
@@ -106,7 +107,7 @@ pub(super) fn include(dir: &Path) -> Result<OsString, RunError> {
     Ok(with_value("--include-directories", existing(dir)?.as_os_str()))
 }
 
-pub(super) fn needs(version: &Version, feature: Feature, option: &str) -> Result<(), RunError> {
+pub(super) fn needs(version: &Version, feature: Feature, option: impl fmt::Display) -> Result<(), RunError> {
     if version.has(feature) {
         return Ok(());
     }
@@ -120,12 +121,19 @@ pub(super) fn needs(version: &Version, feature: Feature, option: &str) -> Result
 fn existing(dir: &Path) -> Result<PathBuf, RunError> {
     let found = fs::canonicalize(dir).ok().filter(|dir| dir.is_dir());
     let found = found.ok_or_else(|| {
-        RunError::usage(format!("{} is not a directory", dir.display()), "Give a directory that exists.")
+        RunError::usage(
+            format!("{}: {} is not a directory", Setting::IncludeDir, dir.display()),
+            "Give a directory that exists.",
+        )
     })?;
     // The CLI takes a comma for the start of the next directory.
     match found.to_string_lossy().contains(',') {
         true => Err(RunError::usage(
-            format!("{} has a comma in its name, which Gemini CLI cannot handle", found.display()),
+            format!(
+                "{}: {} has a comma in its name, which Gemini CLI cannot handle",
+                Setting::IncludeDir,
+                found.display()
+            ),
             "Give it another name, or a link without a comma.",
         )),
         false => Ok(found),
@@ -138,7 +146,7 @@ pub(crate) fn session_id(id: &str) -> Result<&str, RunError> {
     match plain && id.bytes().take(8).all(|byte| byte.is_ascii_alphanumeric()) {
         true => Ok(id),
         false => Err(RunError::usage(
-            format!("{id:?} is no good session id"),
+            format!("{}: {id:?} is no good session id", Setting::SessionId),
             "Use a UUID, or at least eight letters and digits, then letters, digits, - and _.",
         )),
     }
@@ -152,15 +160,15 @@ fn tool_flags(
     user_home: &Path,
     user_settings: &Value,
 ) -> Result<Vec<(&'static str, OsString)>, RunError> {
-    let allow = rules(&request.allow_tools)?;
-    let deny = rules(&request.deny_tools)?;
-    let ask = rules(&request.rules.to_be_asked_about())?;
+    let allow = rules(Setting::AllowTool, &request.allow_tools)?;
+    let deny = rules(Setting::DenyTool, &request.deny_tools)?;
+    let ask = rules(Setting::Rules, &request.rules.to_be_asked_about())?;
     if !ask.is_empty() {
         needs(version, Feature::Policy, "a rule that denies or asks")?;
     }
     if !version.has(Feature::Policy) {
         if !request.policies.is_empty() {
-            needs(version, Feature::Policy, "--policy")?;
+            needs(version, Feature::Policy, Setting::Policy)?;
         }
         // Denials are in the settings.
         return Ok(request.allow_tools.iter().map(|tool| ("--allowed-tools", tool.into())).collect());
@@ -170,8 +178,8 @@ fn tool_flags(
         .iter()
         .map(|path| {
             check_policy(path).map(|policy| policy.path).map_err(|bad| {
-                let hint = "Gemini CLI would run without it; mend the file, or leave out --policy.";
-                RunError::usage(bad.to_string(), hint).caused_by(bad)
+                let hint = "Gemini CLI would run without it; mend the file, or leave out `policy`.";
+                RunError::usage(format!("{}: {bad}", Setting::Policy), hint).caused_by(bad)
             })
         })
         .collect::<Result<_, _>>()?;
@@ -188,13 +196,13 @@ fn tool_flags(
     Ok(paths.into_iter().map(|path| ("--policy", path.into_os_string())).collect())
 }
 
-fn rules(texts: &[String]) -> Result<Vec<ToolRule>, RunError> {
+fn rules(setting: Setting, texts: &[String]) -> Result<Vec<ToolRule>, RunError> {
     texts
         .iter()
         .map(|text| {
             text.parse::<ToolRule>().map_err(|error| {
                 RunError::usage(
-                    error.to_string(),
+                    format!("{setting}: {error}"),
                     "Write NAME, or run_shell_command(PREFIX) for some commands only.",
                 )
             })

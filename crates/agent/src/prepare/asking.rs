@@ -73,7 +73,7 @@ pub(super) fn check(
     if !gemini.version.has(Feature::ToolIdPrefix) {
         return Err(RunError::usage(
             format!("Gemini CLI {} does not say over ACP which call it asks about", gemini.version),
-            "Use --transport headless with --hook, or a newer release: `alhena install` fetches it.",
+            "Use `transport` headless with `hook`, or a newer release: `alhena install` fetches it.",
         ));
     }
     if request.approval == Approval::Plan {
@@ -100,7 +100,7 @@ pub(super) fn check(
 pub(crate) fn not_in_plan_mode() -> RunError {
     RunError::usage(
         "over ACP nobody can decide before a tool runs in plan mode",
-        "Use --transport headless with --hook before-tool, or another --approval.",
+        "Use `transport` headless with `hook` before-tool, or another `approval`.",
     )
 }
 
@@ -162,7 +162,7 @@ pub(super) fn check_model_tools(
                         "{} denies {tool}, and a budget over ACP has to be asked about it",
                         file.display()
                     ),
-                    format!("Use --deny {tool} in its place, or --transport headless."),
+                    format!("Use `deny` {tool} in its place, or `transport` headless."),
                 ));
             }
         }
@@ -190,7 +190,7 @@ fn refuse_trusted(others: &[PathBuf], who: &str) -> Result<(), RunError> {
                 format!(
                     "{path} trusts the MCP server {name}, so that its tools ask nobody and {who} cannot be kept"
                 ),
-                "Take `trust` out of its entry there.",
+                "Take \"trust\" out of its entry there.",
             ));
         }
     }
@@ -199,7 +199,7 @@ fn refuse_trusted(others: &[PathBuf], who: &str) -> Result<(), RunError> {
 
 fn refuse_policy(file: &Path, decision: &str, why: &str) -> Result<(), RunError> {
     let text = fs::read_to_string(file).unwrap_or_default();
-    let hint = "Use --transport headless with --hook, or leave the policy out.";
+    let hint = "Use `transport` headless with `hook`, or leave the policy out.";
     let path = file.display();
     let table: toml::Table =
         toml::from_str(&text).map_err(|_| RunError::usage(format!("{path} cannot be read"), hint))?;

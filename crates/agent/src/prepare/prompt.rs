@@ -8,7 +8,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use alhena_model::FailureKind;
+use alhena_model::{FailureKind, Setting};
 use alhena_sys::files;
 use alhena_wire::release::Feature;
 
@@ -77,7 +77,7 @@ pub(crate) fn text(request: &ResolvedRequest) -> Result<String, RunError> {
         None => String::new(),
         Some(Prompt::Text(text)) => text.clone(),
         Some(Prompt::File(path)) => fs::read_to_string(path).map_err(|error| {
-            let message = format!("{}: {error}", path.display());
+            let message = format!("{}: {}: {error}", Setting::PromptFile, path.display());
             RunError::usage(message, "Give a text file that can be read.").caused_by(error)
         })?,
     };
@@ -88,8 +88,8 @@ pub(crate) fn text(request: &ResolvedRequest) -> Result<String, RunError> {
 fn by_file(prompt: Option<&Prompt>) -> Result<Delivery, RunError> {
     let Some(Prompt::File(path)) = prompt else {
         return Err(RunError::usage(
-            "--prompt-by file needs a file",
-            "Give the prompt with --prompt-file, or leave out --prompt-by.",
+            "`prompt_by` file needs a file",
+            "Give the prompt with `prompt_file`, or leave out `prompt_by`.",
         ));
     };
     match path.is_file() {
@@ -111,16 +111,13 @@ fn stays_a_prompt(text: &str) -> Result<(), RunError> {
     };
     Err(RunError::usage(
         format!("Gemini CLI would take this prompt for {taken_for}"),
-        "Leave out --prompt-by positional: the other ways take every prompt.",
+        "Leave out `prompt_by` positional: the other ways take every prompt.",
     ))
 }
 
 fn check(text: &str) -> Result<(), RunError> {
     if text.trim().is_empty() {
-        return Err(RunError::usage(
-            "the prompt is empty",
-            "Give a prompt as an argument, by --prompt-file or on stdin.",
-        ));
+        return Err(RunError::usage("the prompt is empty", "Give a prompt or a `prompt_file`."));
     }
     let too_many = text.len() > MOST_UNITS && text.encode_utf16().count() > MOST_UNITS;
     if text.len() >= MOST_BYTES || too_many {
@@ -139,13 +136,13 @@ fn fits_an_argument(text: &str) -> Result<(), RunError> {
     if text.contains('\0') {
         return Err(RunError::usage(
             "an argument cannot hold a NUL character",
-            "Leave out --prompt-by, or use stdin.",
+            "Leave out `prompt_by`, or use stdin.",
         ));
     }
     if text.len() > LONGEST_ARGUMENT {
         return Err(RunError::usage(
             format!("the prompt is too long for an argument: {} bytes", text.len()),
-            "Leave out --prompt-by, or use stdin.",
+            "Leave out `prompt_by`, or use stdin.",
         ));
     }
     Ok(())

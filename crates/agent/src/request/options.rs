@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use alhena_model::Hint;
 use alhena_model::answer::Schema;
 use alhena_model::options::{AnswerSchema, EnvVar, PromptMode, RunOptions, Setting, SettingError, TimeLimit};
 use serde_json::Value;
@@ -12,7 +13,7 @@ use crate::home::McpServer;
 use crate::hooks::Hooks;
 use crate::prepare::RunError;
 use crate::prices;
-use crate::rules::{BadRule, Decision, Rules};
+use crate::rules::{BadRule, Decision};
 
 /// How long a hook may take by default.
 const HOOK_LIMIT: Duration = Duration::from_secs(60);
@@ -134,13 +135,15 @@ impl ResolvedRequest {
         let instructions = match system_prompt_file {
             None => system_prompt.clone(),
             Some(file) => Some(std::fs::read_to_string(file).map_err(|error| {
-                let message = format!("{}: {error}", file.display());
+                let message = format!("{}: {}: {error}", Setting::SystemPromptFile, file.display());
                 RunError::usage(message, "Give a text file that can be read.").caused_by(error)
             })?),
         };
         if matches!(resume, Some(Resume::Id(id)) if id.is_empty()) {
-            let hint = "`alhena sessions list` shows them; --resume alone goes on with the latest.";
-            return Err(RunError::usage("--resume needs the id of a session, and it is empty", hint));
+            return Err(RunError::usage(
+                format!("{} needs the id of a session, and it is empty", Setting::Resume),
+                "Give the id, or no value for the latest session.",
+            ));
         }
         request.system_prompt = instructions.map(|text| match system_prompt_mode.unwrap_or_default() {
             PromptMode::Append => SystemPrompt::Append(text),
@@ -149,7 +152,7 @@ impl ResolvedRequest {
         for server in mcp_server {
             request.mcp_servers.extend(McpServer::from_argument(server).map_err(|error| {
                 let hint = "Write 'NAME=COMMAND ARGS', 'NAME=URL', or give a JSON file.";
-                RunError::usage(error.to_string(), hint).caused_by(error)
+                RunError::usage(format!("{}: {error}", Setting::McpServer), hint).caused_by(error)
             })?);
         }
         request.mcp_servers.extend(mcp_servers);
@@ -159,17 +162,23 @@ impl ResolvedRequest {
                 None if environment.get(name).is_some() => {}
                 None => {
                     return Err(RunError::usage(
-                        format!("{name} is not set"),
+                        format!("{}: {name} is not set", Setting::Env),
                         "Set it, or write NAME=VALUE.",
                     ));
                 }
             }
         }
         for file in rules {
-            request.rules.read(file).map_err(bad_rule)?;
+            request.rules.read(file).map_err(|bad| bad_rule(Setting::Rules, bad))?;
         }
-        for (decision, list) in [(Decision::Allow, allow), (Decision::Deny, deny), (Decision::Ask, ask)] {
-            add_rules(&mut request.rules, decision, list)?;
+        for (setting, decision, list) in [
+            (Setting::Allow, Decision::Allow, allow),
+            (Setting::Deny, Decision::Deny, deny),
+            (Setting::Ask, Decision::Ask, ask),
+        ] {
+            for rule in list {
+                request.rules.add(decision, rule).map_err(|bad| bad_rule(setting, bad))?;
+            }
         }
         if !hook.is_empty() {
             let commands = hook.iter().map(|hook| (hook.moment, hook.command.clone())).collect();
@@ -180,7 +189,13 @@ impl ResolvedRequest {
             (commands, hooks) => commands.or(hooks),
         };
         request.prices = match given_prices {
-            None => prices.as_deref().map(|file| prices::find(Some(file), &environment)).transpose()?,
+            None => {
+                let found = prices.as_deref().map(|file| prices::find(Some(file), &environment));
+                found.transpose().map_err(|error| {
+                    let hint = error.hint().unwrap_or_default().into_owned();
+                    RunError::usage(format!("{}: {error}", Setting::Prices), hint).caused_by(error)
+                })?
+            }
             given => given,
         };
         request.schema = schema.as_ref().map(read_schema).transpose()?;
@@ -218,25 +233,22 @@ pub fn directory(dir: &Path) -> Result<(), RunError> {
     match dir.is_dir() {
         true => Ok(()),
         false => Err(RunError::usage(
-            format!("{} is not a directory", dir.display()),
+            format!("{}: {} is not a directory", Setting::Dir, dir.display()),
             "Give a directory that exists.",
         )),
     }
 }
 
-fn add_rules(rules: &mut Rules, decision: Decision, list: &[String]) -> Result<(), RunError> {
-    list.iter().try_for_each(|rule| rules.add(decision, rule)).map_err(bad_rule)
-}
-
-fn bad_rule(bad: BadRule) -> RunError {
-    RunError::misuse(bad)
+fn bad_rule(setting: Setting, bad: BadRule) -> RunError {
+    let hint = bad.hint().unwrap_or_default().into_owned();
+    RunError::usage(format!("{setting}: {bad}"), hint).caused_by(bad)
 }
 
 /// Reads a schema that is in a file or given as it is.
 pub fn read_schema(given: &AnswerSchema) -> Result<Value, RunError> {
     let usage = |message: String| {
-        let hint = "Give a file with a JSON schema, or the schema itself: --schema '{\"type\": \"object\"}'.";
-        RunError::usage(format!("--schema: {message}"), hint)
+        let hint = "Give a file with a JSON schema, or the schema itself, such as {\"type\": \"object\"}.";
+        RunError::usage(format!("{}: {message}", Setting::Schema), hint)
     };
     let schema = match given {
         AnswerSchema::Json(schema) => Value::Object(schema.clone()),
@@ -261,8 +273,7 @@ pub fn read_schema(given: &AnswerSchema) -> Result<Value, RunError> {
 mod tests {
     use std::error::Error;
 
-    use alhena_model::Hint;
-    use alhena_model::options::Offline;
+        use alhena_model::options::Offline;
     use serde_json::json;
 
     use super::*;
@@ -271,18 +282,18 @@ mod tests {
         let options: RunOptions = serde_json::from_value(options).unwrap();
         let error = ResolvedRequest::of(None, &options, RunExtras::default()).unwrap_err();
         let hint = error.hint().unwrap_or_default().into_owned();
-        [error.to_string(), hint].map(|text| Setting::in_fields(&text)).join(" ")
+        format!("{error} {hint}")
     }
 
     #[test]
-    fn what_cannot_be_read_is_refused_in_the_words_of_fields() {
-        let expected = r#"schema: /proc/nowhere.json: No such file or directory (os error 2) Give a file with a JSON schema, or the schema itself: schema '{"type": "object"}'."#;
+    fn what_cannot_be_read_is_refused_with_the_names_of_fields() {
+        let expected = r#"`schema`: /proc/nowhere.json: No such file or directory (os error 2) Give a file with a JSON schema, or the schema itself, such as {"type": "object"}."#;
         assert_eq!(refused(json!({"schema": "/proc/nowhere.json"})), expected);
-        let expected = "/proc/nowhere is not a directory Give a directory that exists.";
+        let expected = "`dir`: /proc/nowhere is not a directory Give a directory that exists.";
         assert_eq!(refused(json!({"dir": "/proc/nowhere"})), expected);
-        let expected = "resume needs the id of a session, and it is empty `alhena sessions list` shows them; resume alone goes on with the latest.";
+        let expected = "`resume` needs the id of a session, and it is empty Give the id, or no value for the latest session.";
         assert_eq!(refused(json!({"resume": ""})), expected);
-        let expected = "NO_SUCH_VARIABLE_IS_SET is not set Set it, or write NAME=VALUE.";
+        let expected = "`env`: NO_SUCH_VARIABLE_IS_SET is not set Set it, or write NAME=VALUE.";
         assert_eq!(refused(json!({"env": "NO_SUCH_VARIABLE_IS_SET"})), expected);
     }
 

@@ -79,13 +79,13 @@ impl Trouble {
         match self {
             Trouble::Nobody => "Start it with `nats-server -js`, or look whether the address is right.",
             Trouble::NotLetIn => {
-                "Give credentials that it knows: --nats-creds FILE, --nats-nkey FILE, --nats-user NAME with NATS_PASSWORD, or NATS_TOKEN."
+                "Give credentials that it knows: NATS_CREDS, NATS_NKEY, NATS_USER with NATS_PASSWORD, or NATS_TOKEN."
             }
             Trouble::Tls => {
-                "Give the authority of its certificate with --nats-ca FILE, and with --nats-cert and --nats-key your own if it wants one."
+                "Give the authority of its certificate in NATS_CA, and your own in NATS_CERT and NATS_KEY if it wants one."
             }
             Trouble::Files => {
-                "Give the file as it was handed out: --nats-creds or NATS_CREDS for credentials, --nats-nkey for a seed, --nats-ca, --nats-cert and --nats-key for certificates."
+                "Give the file as it was handed out: NATS_CREDS for credentials, NATS_NKEY for a seed, NATS_CA, NATS_CERT and NATS_KEY for certificates."
             }
             Trouble::NoJetStream => "Start the server with JetStream: `nats-server -js`.",
         }
@@ -96,9 +96,9 @@ impl QueueError {
     /// What to do about it.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            QueueError::Address(_) => Some(
-                "Give --nats nats://HOST:4222; the environment's NATS_URL, NATS_CREDS and NATS_CA count too.",
-            ),
+            QueueError::Address(_) => {
+                Some("Give nats://HOST:4222; the environment's NATS_URL, NATS_CREDS and NATS_CA count too.")
+            }
             QueueError::Connect { trouble, .. } => Some(trouble.hint()),
             QueueError::Server { .. } => Some(
                 "Look whether the server runs with JetStream (-js) and has room; `nats stream ls` shows it.",

@@ -91,6 +91,6 @@ impl Changed {
 pub(super) fn changed_since(id: &str) -> SettingError {
     SettingError::new(
         format!("the job {id:?} is another than when its result was written"),
-        "Give another file for the results, or do it again with --again changed.",
+        "Give another file for the results, or have changed jobs done again.",
     )
 }

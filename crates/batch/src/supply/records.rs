@@ -140,7 +140,7 @@ impl Parser {
                 let message = format!("the column {name} is neither an option nor in the template");
                 faults.push(SettingError::new(
                     message,
-                    "The first row has the names of options; use --template for others.",
+                    "The first row has the names of options; use a template for others.",
                 ));
             }
         }

@@ -22,7 +22,7 @@ use super::check_directory;
 use crate::command_error::Done;
 use crate::config::Config;
 use crate::output::{Stream, print, print_json};
-use crate::style::{Colours, Paint};
+use crate::style::{Colours, Paint, with_flags};
 
 /// Check everything that a run needs, and say how to mend what is missing.
 ///
@@ -131,10 +131,14 @@ fn listed(findings: &[Finding]) -> String {
             Health::Bad => colours.paint(Paint::Red, "BAD "),
         };
         // What goes on over several lines stays in its column.
-        let detail = finding.detail.replace('\n', &format!("\n{:21}", ""));
+        let detail = with_flags(&finding.detail).replace('\n', &format!("\n{:21}", ""));
         text.push_str(&format!("{mark} {:<15} {detail}\n", finding.what));
         if let Some(cure) = &finding.cure {
-            text.push_str(&format!("     {:<15} {}\n", "", colours.paint(Paint::Cyan, format!("→ {cure}"))));
+            text.push_str(&format!(
+                "     {:<15} {}\n",
+                "",
+                colours.paint(Paint::Cyan, format!("→ {}", with_flags(cure)))
+            ));
         }
     }
     text.trim_end().to_owned()
@@ -235,7 +239,7 @@ fn of_home(
         (None, None) => Finding::bad(
             "authentication",
             "none is chosen",
-            "Set GEMINI_API_KEY, or start `gemini` and sign in.",
+            "Set GEMINI_API_KEY, or start Gemini CLI and sign in.",
         ),
     });
     let enforced = gemini.is_none_or(|gemini| gemini.version.has(Feature::TrustEnforcedHeadless));

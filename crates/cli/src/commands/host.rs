@@ -82,7 +82,7 @@ pub fn execute(args: Args) -> Done {
             let link = install(&dir).map_err(|error| {
                 CommandError::failed(
                     error,
-                    "Give a directory that can be written to and has no other `gemini` in it.",
+                    "Give a directory that can be written to and has no other program gemini in it.",
                 )
             })?;
             print(&format!("{} is Alhena now; put {} first on PATH", link.display(), dir.display()))

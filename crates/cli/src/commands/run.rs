@@ -14,20 +14,21 @@ use alhena_agent::env::Environment;
 use alhena_agent::{Finder, NotFound, Place};
 use alhena_agent::{Gemini, ResolvedRequest, Run, RunError};
 use alhena_model::RunOptions;
-use alhena_model::{Failure, FailureKind, Hint, Outcome, Status};
+use alhena_model::{Failure, FailureKind, Outcome, Status};
 use alhena_sys::handles;
 
 use self::asked::{Asked, Who};
 pub use self::options::Args;
 
 use crate::cassette;
-use crate::command_error::{CommandError, Done, complain};
+use crate::command_error::{CommandError, Done, complain_of_start};
 use crate::config::Config;
 use crate::echo::Echo;
 use crate::listener;
 use crate::offline;
 use crate::output::{self, Stream, say};
 use crate::signals::{self, Interrupts};
+use crate::style::with_flags;
 use crate::views::{self, Claims, Name, Target};
 
 pub fn execute(args: Args) -> Done {
@@ -67,13 +68,16 @@ pub fn execute(args: Args) -> Done {
             drop(echo);
             drop(offline);
             let ended = outcome.as_deref().ok();
-            cassette.into_iter().flat_map(|cassette| cassette.take_out(ended)).for_each(say);
+            cassette
+                .into_iter()
+                .flat_map(|cassette| cassette.take_out(ended))
+                .for_each(|complaint| say(with_flags(&complaint)));
             outcome
         }
         Err(error) => {
             let code = error.exit_status();
             if !view.says_failures() || !quiet {
-                complain(&error, &error.hint().unwrap_or_default());
+                complain_of_start(&error);
             }
             // Whoever reads the outcome gets one also when nothing could be started.
             let outcome = Outcome::not_begun(error.into_failure());

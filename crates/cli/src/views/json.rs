@@ -47,7 +47,7 @@ impl View for Data {
     fn event(&mut self, event: &Event) -> io::Result<()> {
         match &event.kind {
             EventKind::Warning { message } if !self.quiet && message != crate::offline::NOTICE => {
-                warn(message)
+                warn(event.source, message)
             }
             _ => {}
         }

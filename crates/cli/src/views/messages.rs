@@ -16,7 +16,8 @@ use alhena_model::{Event, EventKind, Outcome};
 use alhena_wire::session::Session;
 use serde_json::{Value, json};
 
-use super::{Target, View, complain_of};
+use super::{Target, View};
+use crate::command_error::complain_of;
 
 /// Whose messages and result.
 #[derive(Clone, Copy)]

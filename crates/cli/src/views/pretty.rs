@@ -6,6 +6,7 @@
 
 mod spinner;
 
+use std::collections::HashSet;
 use std::io::{self, Write};
 
 use alhena_model::tool::Class;
@@ -14,7 +15,8 @@ use alhena_model::{Event, EventKind, Outcome, Status};
 
 use self::spinner::Spinner;
 use super::{Claims, Target, View};
-use crate::style::{Colours, Harmless, Paint, dollars, duration, number, one_line};
+use crate::command_error::words_of;
+use crate::style::{Colours, Harmless, Paint, dollars, duration, number, one_line, with_flags};
 
 /// Lines of a diff that are shown.
 const DIFF_LINES: usize = 12;
@@ -40,6 +42,8 @@ pub struct Pretty {
     /// Whether text of this turn has been shown.
     spoke: bool,
     open: Vec<Call>,
+    /// Warnings in Alhena's own words.
+    own_warnings: HashSet<String>,
 }
 
 /// How much of a thought is shown.
@@ -71,6 +75,7 @@ impl Pretty {
             held: String::new(),
             spoke: false,
             open: Vec::new(),
+            own_warnings: HashSet::new(),
         }
     }
 
@@ -255,13 +260,14 @@ impl Pretty {
     fn complaints(&mut self, outcome: &Outcome) -> io::Result<()> {
         let colours = self.target.colours;
         for warning in &outcome.warnings {
-            let warning = one_line(warning, 300);
+            let own = self.own_warnings.contains(warning);
+            let warning = one_line(&if own { with_flags(warning) } else { warning.clone() }, 300);
             writeln!(self.target.out, "  {} {warning}", colours.paint(Paint::Yellow, "!"))?;
         }
         if let Some(failure) = &outcome.failure {
-            let message = Harmless::default().clean(&failure.message);
-            writeln!(self.target.out, "{} {message}", colours.paint(Paint::Red, "error:"))?;
-            writeln!(self.target.out, "{} {}", colours.paint(Paint::Cyan, "hint:"), failure.hint)?;
+            writeln!(self.target.out, "{} {}", colours.paint(Paint::Red, "error:"), words_of(failure))?;
+            let hint = with_flags(&failure.hint);
+            writeln!(self.target.out, "{} {hint}", colours.paint(Paint::Cyan, "hint:"))?;
         }
         Ok(())
     }
@@ -316,6 +322,10 @@ impl View for Pretty {
                     "·",
                     &self.target.colours.paint(Paint::Dim, format!("Gemini CLI, model {model}")).to_string(),
                 )
+            }
+            EventKind::Warning { message } if event.source == Source::Derived => {
+                self.own_warnings.insert(message.clone());
+                Ok(())
             }
             EventKind::Text { delta } => self.text(delta),
             EventKind::Thinking { subject, text } => self.thinking(subject, text),

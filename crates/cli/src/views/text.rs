@@ -6,7 +6,8 @@ use alhena_model::{Event, EventKind, Outcome};
 use alhena_sys::files::FileId;
 use alhena_sys::handles;
 
-use super::{Target, View, complain_of, warn};
+use super::{Target, View, warn};
+use crate::command_error::complain_of;
 use crate::output::say_part;
 use crate::style::Harmless;
 
@@ -56,7 +57,7 @@ impl View for Text {
                     say_part("\n");
                     self.in_line = false;
                 }
-                warn(message);
+                warn(event.source, message);
                 Ok(())
             }
             _ => Ok(()),

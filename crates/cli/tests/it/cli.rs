@@ -22,4 +22,5 @@ mod run_stdin;
 mod run_stopped;
 mod sessions;
 mod sessions_files;
+mod settings;
 mod terminal;

@@ -86,7 +86,7 @@ fn names_without_a_tool_and_the_users_own_broken_files_are_warnings() {
         .unwrap();
     let warnings = warnings(&run(&lab, &["--deny-tool", "runshellcommand"]));
     for expected in [
-        "--deny-tool runshellcommand has no effect: Gemini CLI has no tool called \"runshellcommand\"; did you mean run_shell_command?",
+        "`deny_tool` runshellcommand has no effect: Gemini CLI has no tool called \"runshellcommand\"; did you mean run_shell_command?",
         "Gemini CLI has a problem with the policy file mine.toml: TOML parsing failed",
         "Gemini CLI calls its settings wrong and may not obey them: ui ",
     ] {

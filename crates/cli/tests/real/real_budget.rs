@@ -146,7 +146,7 @@ fn real_cli_calls_are_limited_with_a_warning_at_80_percent_and_exit_code_9() {
     assert_eq!(over_budget(&outcome), "The budget is used up: 5 of 5 model calls");
     assert_eq!((lab.calls(), outcome.model_calls, outcome.tool_calls), (5, 5, 5));
     assert!(warnings(&events).contains(&"80 % of the budget is used: 4 of 5 model calls"), "{events:?}");
-    assert!(outcome.failure.as_ref().unwrap().hint.contains("--resume="), "{:?}", outcome.failure);
+    assert!(outcome.failure.as_ref().unwrap().hint.contains("`resume`="), "{:?}", outcome.failure);
     let lab = self::lab("calls-cli", &vec![usage(1_000, 0, 10, 0); 3]);
     let args = ["--trust", "--approval", "yolo", "-m", MODEL, "--as", "outcome", "--max-calls", "1", "read"];
     let done = run_bounded(&mut lab.command(&args), Duration::from_secs(120)).unwrap();

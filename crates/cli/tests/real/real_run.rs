@@ -159,7 +159,7 @@ fn real_cli_an_untrusted_folder_is_a_failure_that_names_the_option_which_then_wo
         (FailureKind::Untrusted, Some(55)),
         "{refused:?}"
     );
-    assert!(failure(&refused).hint.contains("--trust"));
+    assert!(failure(&refused).hint.contains("`trust`"));
     for trust in [Trust::Run, Trust::WithSettings] {
         let outcome = lab.run(lab.request("hello").trust(trust));
         assert_eq!(outcome.status, Status::Success, "{:?}", outcome.failure);

@@ -178,7 +178,7 @@ fn a_json_report_has_the_clis_shape() {
                 }},
                 "files": {"totalLinesAdded": 0, "totalLinesRemoved": 0},
             },
-            "warnings": ["The model asked for write_file, which was not offered to it; --approval auto-edit or yolo offers it, unless it is denied"],
+            "warnings": ["The model asked for write_file, which was not offered to it; `approval` auto-edit or yolo offers it, unless it is denied"],
         })
     );
 }

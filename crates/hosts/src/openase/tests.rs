@@ -236,7 +236,7 @@ fn a_failed_turn_says_what_and_why() {
     assert_eq!(
         got,
         [line!({"type": "TurnFailed", "session_id": "s", "kind": "rate_limited", "message": "Slow down.",
-                   "hint": "Wait 2 s and run again, or use another model or key; --on-rate-limit can do both.", "cli_status": "error", "cli_error": reported, "exit_code": 173, "http_status": 429,
+                   "hint": "Wait 2 s and run again, or use another model or key; `on_rate_limit` can do both.", "cli_status": "error", "cli_error": reported, "exit_code": 173, "http_status": 429,
                    "retry_after_ms": 2000, "text": "", "duration_ms": 9,
                    "derived_fields": ["kind", "message", "hint", "http_status", "retry_after_ms", "text", "duration_ms"]})]
     );

@@ -46,21 +46,21 @@ pub(super) fn refusal(name: &str, end: &ToolEnd<'_>, denied: &[String]) -> Optio
     }
     match end.error_type.as_deref().unwrap_or("") {
         "tool_not_registered" if denied.iter().any(|denied| is_same(denied, name)) => Some(format!(
-            "The model asked for {name}, which was not offered to it: --deny-tool {name} denies it"
+            "The model asked for {name}, which was not offered to it: `deny_tool` {name} denies it"
         )),
         "tool_not_registered" => Some(match tool::class(name) {
             Class::FileWrite => format!(
-                "The model asked for {name}, which was not offered to it; --approval auto-edit or yolo offers it, unless it is denied"
+                "The model asked for {name}, which was not offered to it; `approval` auto-edit or yolo offers it, unless it is denied"
             ),
             Class::Command => {
                 format!(
-                    "The model asked for {name}, which was not offered to it; --approval yolo offers it, unless it is denied"
+                    "The model asked for {name}, which was not offered to it; `approval` yolo offers it, unless it is denied"
                 )
             }
             _ => format!("The model asked for {name}, which was not offered to it"),
         }),
         "policy_violation" if let Some(guarded) = guarded(error) => Some(format!(
-            "Gemini CLI's own guard denied a call of {name}: {guarded} needs somebody's yes, and headless there is nobody; --transport acp can do it"
+            "Gemini CLI's own guard denied a call of {name}: {guarded} needs somebody's yes, and headless there is nobody; `transport` acp can do it"
         )),
         "policy_violation" if let Some(reason) = error.strip_prefix(BY_HOOK) => {
             Some(denied_by_hook(name, reason))
@@ -69,7 +69,7 @@ pub(super) fn refusal(name: &str, end: &ToolEnd<'_>, denied: &[String]) -> Optio
         "stop_execution" if error == answer::NONE_VALID && name.ends_with(answer::TOOL) => None,
         "stop_execution" => Some(format!("A hook stopped the agent: {error}")),
         _ if needs_somebody(error) => Some(format!(
-            "A call of {name} needed approval, and nobody can be asked; --allow-tool {name} would allow it"
+            "A call of {name} needed approval, and nobody can be asked; `allow_tool` {name} would allow it"
         )),
         _ => None,
     }

@@ -6,6 +6,7 @@ use super::Interpreter;
 use crate::event::{Event, EventKind, Source};
 use crate::failure::{Failure, FailureKind};
 use crate::judge::{self, End, Exit, Finish, Stop, Stopped, finish};
+use crate::options::Setting;
 use crate::outcome::{Outcome, Text};
 
 impl Interpreter {
@@ -96,7 +97,7 @@ impl Interpreter {
                 | FailureKind::DiskFull
         );
         if cut_short && plain && !session.is_empty() {
-            failure.hint.push_str(&format!(" To go on with this session: --resume={session}"));
+            failure.hint.push_str(&format!(" To go on with this session: {}={session}", Setting::Resume));
         }
     }
 

@@ -475,10 +475,10 @@ fn call_of_a_tool_that_the_caller_denied_is_a_warning_that_says_so() {
     let said = |name: &str| derive::refusal(name, &end, &denied);
     for name in ["run_shell_command", "grep_search"] {
         let text =
-            format!("The model asked for {name}, which was not offered to it: --deny-tool {name} denies it");
+            format!("The model asked for {name}, which was not offered to it: `deny_tool` {name} denies it");
         assert_eq!(said(name), Some(text));
     }
-    assert!(said("write_file").unwrap().contains("--approval auto-edit or yolo"));
+    assert!(said("write_file").unwrap().contains("`approval` auto-edit or yolo"));
 }
 
 #[test]
@@ -489,13 +489,13 @@ fn refused_calls_are_warnings_that_say_what_to_type() {
             "write_file",
             "tool_not_registered",
             "Tool \"write_file\" not found.",
-            "The model asked for write_file, which was not offered to it; --approval auto-edit or yolo offers it, unless it is denied",
+            "The model asked for write_file, which was not offered to it; `approval` auto-edit or yolo offers it, unless it is denied",
         ),
         (
             "run_shell_command",
             "tool_not_registered",
             "",
-            "The model asked for run_shell_command, which was not offered to it; --approval yolo offers it, unless it is denied",
+            "The model asked for run_shell_command, which was not offered to it; `approval` yolo offers it, unless it is denied",
         ),
         (
             "save_memory",
@@ -513,7 +513,7 @@ fn refused_calls_are_warnings_that_say_what_to_type() {
             "web_fetch",
             "unhandled_exception",
             asked,
-            "A call of web_fetch needed approval, and nobody can be asked; --allow-tool web_fetch would allow it",
+            "A call of web_fetch needed approval, and nobody can be asked; `allow_tool` web_fetch would allow it",
         ),
         ("read_file", "stop_execution", "enough for today", "A hook stopped the agent: enough for today"),
     ];

@@ -79,22 +79,22 @@ impl Call<'_> {
                 "The API does not know this key: set GEMINI_API_KEY to a valid one; `alhena doctor` shows which sign-in is used.",
             ),
             400 if self.says(&[NOT_ON_THE_CASSETTE]) => Failure::new(FailureKind::Input, message).with_hint(
-                "What is asked is not what was recorded: record it anew by --cassette-mode record, or ask as it was asked then.",
+                "What is asked is not what was recorded: record it anew by `cassette_mode` record, or ask as it was asked then.",
             ),
             400 => Failure::new(FailureKind::Input, message).with_hint(
-                "The API refused the request: check the prompt, the model (--model) and the tools of MCP servers.",
+                "The API refused the request: check the prompt, the model (`model`) and the tools of MCP servers.",
             ),
             401 => Failure::new(FailureKind::Auth, message).with_hint(
-                "The API does not accept the sign-in: set GEMINI_API_KEY to a valid key, or start `gemini` in a terminal and sign in again.",
+                "The API does not accept the sign-in: set GEMINI_API_KEY to a valid key, or start Gemini CLI in a terminal and sign in again.",
             ),
             403 => Failure::new(FailureKind::Auth, message).with_hint(
-                "This key or account may not do that: try another --model, or another key in GEMINI_API_KEY.",
+                "This key or account may not do that: try another `model`, or another key in GEMINI_API_KEY.",
             ),
             404 => Failure::new(FailureKind::Api, message)
-                .with_hint("Check the model's name (--model): the API does not have it for this key."),
+                .with_hint("Check the model's name (`model`): the API does not have it for this key."),
             429 => self.rate_limited(message),
             500..600 => Failure::new(FailureKind::Api, message).with_hint(
-                "The API itself failed: run again in a while, or with more patience by --max-attempts 10.",
+                "The API itself failed: run again in a while, or with more patience by `max_attempts` 10.",
             ),
             _ => Failure::new(FailureKind::Api, message),
         }
@@ -106,7 +106,7 @@ impl Call<'_> {
         if failure.daily_quota {
             // The API names a delay of seconds here too, and it is of no use.
             return failure
-                .with_hint("The daily quota is used up: wait until tomorrow, or use another model (--on-rate-limit model=NAME) or key.");
+                .with_hint("The daily quota is used up: wait until tomorrow, or use another model (`on_rate_limit` model=NAME) or key.");
         }
         after(failure, self.texts().find_map(delay_in))
     }
@@ -126,7 +126,7 @@ fn after(mut failure: Failure, delay: Option<u64>) -> Failure {
         Some(delay) => {
             let wait = in_words(delay);
             let hint = format!(
-                "Wait {wait} and run again, or use another model or key; --on-rate-limit can do both."
+                "Wait {wait} and run again, or use another model or key; `on_rate_limit` can do both."
             );
             failure.with_hint(hint)
         }

@@ -130,19 +130,19 @@ fn a_stop_before_the_result_is_the_verdict_whatever_the_exit_code() {
             Stop::Timeout(Duration::from_millis(1500)),
             Timeout,
             "The run took longer than 1500 ms",
-            "Give it more time, for example --timeout 2s.",
+            "Give it more time, for example `timeout` 2s.",
         ),
         (
             Stop::Timeout(seconds(300)),
             Timeout,
             "The run took longer than 300 s",
-            "Give it more time, for example --timeout 600s.",
+            "Give it more time, for example `timeout` 600s.",
         ),
         (
             Stop::NoFirstEvent(seconds(60)),
             Stalled,
             "Gemini CLI wrote nothing within 60 s of its start",
-            "`alhena doctor` looks for what can hold it up, a stale lock for one; --first-event-timeout 5m waits longer.",
+            "`alhena doctor` looks for what can hold it up, a stale lock for one; `first_event_timeout` 5m waits longer.",
         ),
         (Stop::Silence(seconds(300)), Stalled, "Gemini CLI was silent for 300 s", Stalled.hint()),
         (Stop::Cancelled, Cancelled, "The run was cancelled", Cancelled.hint()),
@@ -198,7 +198,7 @@ fn a_run_that_was_stopped_while_it_kept_trying_says_so() {
         Facts { stop: Some(before_result(Stop::Silence(Duration::from_secs(300)))), ..Facts::default() };
     let found = failure(&facts, &end(Exit::Signal(9), stderr));
     assert_eq!(found.message, "Gemini CLI was silent for 300 s (Attempt 2 failed)");
-    assert!(found.hint.contains("--max-attempts 1"), "{}", found.hint);
+    assert!(found.hint.contains("`max_attempts` 1"), "{}", found.hint);
     let facts = Facts { stop: Some(before_result(Stop::Cancelled)), ..Facts::default() };
     assert_eq!(failure(&facts, &end(Exit::Signal(9), stderr)).message, "The run was cancelled");
     let long = format!("Attempt 3 failed: {}", "é".repeat(500));
@@ -215,7 +215,7 @@ fn the_turn_limit_of_the_core_is_an_error_event_with_a_result_of_success() {
     let found = failure(&facts, &end(Exit::Code(0), ""));
     assert_eq!(
         (found.kind, found.message.as_str(), found.hint.as_str()),
-        (FailureKind::TurnLimit, "Maximum session turns exceeded", "Give it more turns with --max-turns N.")
+        (FailureKind::TurnLimit, "Maximum session turns exceeded", "Give it more turns with `max_turns`.")
     );
 }
 
@@ -372,7 +372,7 @@ fn a_quota_has_its_delay_or_is_daily() {
         (
             true,
             None,
-            "The daily quota is used up: wait until tomorrow, or use another model (--on-rate-limit model=NAME) or key."
+            "The daily quota is used up: wait until tomorrow, or use another model (`on_rate_limit` model=NAME) or key."
         )
     );
 }
@@ -417,13 +417,13 @@ fn each_failure_before_the_run_has_a_hint_of_its_own() {
         (
             42,
             "Error starting session: Session ID \"x\" already exists. Use --resume to resume it",
-            "Take another --session-id",
+            "Take another `session_id`",
         ),
         (42, "No input provided via stdin. Input can be provided by piping data", "Give a prompt"),
         (42, "something else", "Check the prompt and the options"),
         (44, "docker not found", "Check that the sandbox engine"),
         (52, "Expected ',' in settings.json", "Mend the settings file"),
-        (55, "Gemini CLI is not running in a trusted directory.", "Run with --trust"),
+        (55, "Gemini CLI is not running in a trusted directory.", "Run with `trust`"),
     ];
     for (code, said, hint) in cases {
         let stderr =
@@ -460,7 +460,7 @@ fn plain_text_is_judged_by_exit_code_and_standard_error() {
     // In the stream it would have been an event.
     assert_eq!(verdict(&succeeded(), &end(Exit::Code(0), truncated)).0, Status::Success);
     let open = Facts { output: Output::Text, ..Facts::default() };
-    assert_eq!(failure(&open, &end(Exit::Unknown, "")).hint, "Say how the process ended with --exit-code N.");
+    assert_eq!(failure(&open, &end(Exit::Unknown, "")).hint, "Give the exit code of the process, too.");
 }
 
 #[test]
@@ -540,7 +540,7 @@ fn a_run_that_was_cut_short_says_how_to_go_on() {
     let outcome = interpreter.conclude(&end(Exit::Code(0), ""), &mut out);
     assert_eq!(
         outcome.failure.as_ref().map(|failure| failure.hint.as_str()),
-        Some("It was stopped on purpose. To go on with this session: --resume=s-1")
+        Some("It was stopped on purpose. To go on with this session: `resume`=s-1")
     );
     let mut interpreter = Interpreter::new();
     interpreter.line(br#"{"type":"init","session_id":"$(rm -rf)","model":"m"}"#, &mut out);

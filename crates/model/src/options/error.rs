@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
 
-use super::{COMMAND_LINE_ONLY, Setting};
+use super::Setting;
 use crate::{Failure, FailureKind, Hint};
 
 /// A text that is not a value of an option.
@@ -72,40 +72,35 @@ impl SettingError {
     }
 
     pub(super) fn unknown(name: &str, also_known: &[&str]) -> Self {
-        if let Some((name, why)) = COMMAND_LINE_ONLY.iter().find(|(refused, _)| *refused == name) {
-            let (problem, fix) = (format!("{name} cannot be given here: {why}"), "Leave it out.".to_owned());
-            return Self { setting: None, problem, fix };
-        }
         let fields = Setting::ALL.iter().map(|setting| setting.name());
         let known = fields.filter(|name| !matches!(*name, "prompt" | "prompt_file"));
         let fix =
             match nearest(&name.replace('-', "_").to_lowercase(), known.chain(also_known.iter().copied())) {
-                Some(meant) => format!("Did you mean {meant}?"),
-                None => {
-                    "Names are those of `alhena run --help`, without dashes in front and with underscores."
-                        .to_owned()
-                }
+                Some(meant) => format!("Did you mean `{meant}`?"),
+                None => "Names are those of the options of `alhena run`, with underscores.".to_owned(),
             };
-        Self { setting: None, problem: format!("there is no option {name}"), fix }
+        Self { setting: None, problem: format!("there is no option `{name}`"), fix }
     }
 
     pub(super) fn exclusive(one: Setting, other: Setting) -> Self {
-        let problem = format!("{} and {} cannot be given together", one.name(), other.name());
+        let problem = format!("{one} and {other} cannot be given together");
         Self { setting: Some(one), problem, fix: "Leave one of them out.".to_owned() }
     }
 
     pub(super) fn dependent(setting: Setting, needed: &[Setting]) -> Self {
-        let needed: Vec<&str> = needed.iter().map(|needed| needed.name()).collect();
-        let (name, needed) = (setting.name(), needed.join(" or "));
-        let fix = format!("Give {needed}, or leave {name} out.");
-        Self { setting: Some(setting), problem: format!("{name} needs {needed}"), fix }
+        let needed: Vec<String> = needed.iter().map(ToString::to_string).collect();
+        let needed = needed.join(" or ");
+        let fix = format!("Give {needed}, or leave {setting} out.");
+        Self { setting: Some(setting), problem: format!("{setting} needs {needed}"), fix }
     }
 }
 
 impl fmt::Display for SettingError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.setting.map(Setting::name) {
-            Some(name) if !self.problem.contains(name) => write!(f, "{name}: {}", self.problem),
+        match self.setting {
+            Some(setting) if !self.problem.contains(&setting.to_string()) => {
+                write!(f, "{setting}: {}", self.problem)
+            }
             _ => f.write_str(&self.problem),
         }
     }

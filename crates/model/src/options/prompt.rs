@@ -33,7 +33,7 @@ impl Prompt {
     pub fn check(&self) -> Result<(), SettingError> {
         match self {
             Prompt::Text(text) if text.trim().is_empty() => {
-                let bad = BadValue::new("the prompt is empty").fix("Give a prompt, or a prompt_file.");
+                let bad = BadValue::new("the prompt is empty").fix("Give a prompt or a `prompt_file`.");
                 Err(SettingError::of(Setting::Prompt, bad))
             }
             _ => Ok(()),

@@ -89,46 +89,38 @@ fn everything_wrong_is_reported_with_the_names_of_fields() {
         "trust": "true", "env": 5.5, "allow_tool": [{}], "no_config": "yes", "copies": true, "xyz": 0, "model": {},
     });
     insta::assert_snapshot!(complaints(given), @r#"
-    there is no option promt Did you mean prompt?
-    there is no option approvall Did you mean approval?
-    approval: "youlo" is none of default, auto-edit, yolo, plan Did you mean yolo?
-    timeout: "soon" is no time; write 90s, 10m, 1h30m or 500ms, or none
-    max_turns: -1 is not in 1..=4294967295
-    as cannot be given here: what comes of it is an outcome Leave it out.
-    trust: "true" is none of settings Give true or one of these.
-    allow_tool: a text or a number is needed
-    no_config: true or false is needed
-    there is no option copies Did you mean copy?
-    there is no option xyz Names are those of `alhena run --help`, without dashes in front and with underscores.
-    model: a text or a number is needed
+    there is no option `promt` Did you mean `prompt`?
+    there is no option `approvall` Did you mean `approval`?
+    `approval`: "youlo" is none of default, auto-edit, yolo, plan Did you mean yolo?
+    `timeout`: "soon" is no time; write 90s, 10m, 1h30m or 500ms, or none
+    `max_turns`: -1 is not in 1..=4294967295
+    there is no option `as` Did you mean `ask`?
+    `trust`: "true" is none of settings Give true or one of these.
+    `allow_tool`: a text or a number is needed
+    `no_config`: true or false is needed
+    there is no option `copies` Did you mean `copy`?
+    there is no option `xyz` Names are those of the options of `alhena run`, with underscores.
+    `model`: a text or a number is needed
     "#);
 }
 
 #[test]
 fn limits_of_zero_and_variables_without_a_name_are_refused() {
-    insta::assert_snapshot!(complaints(json!({"max_turns": 0})), @"max_turns: 0 is not in 1..=4294967295");
-    insta::assert_snapshot!(complaints(json!({"max_attempts": 0})), @"max_attempts: 0 is not in 1..=4294967295");
-    insta::assert_snapshot!(complaints(json!({"env": {"": "x"}})), @r#"env: the name "" is empty or has a = in it"#);
-    insta::assert_snapshot!(complaints(json!({"env": {"A=B": "x"}})), @r#"env: the name "A=B" is empty or has a = in it"#);
-    insta::assert_snapshot!(complaints(json!({"env": ["=x"]})), @r#"env: "=x" names no variable Write NAME=VALUE, or the NAME of a variable that is set."#);
-    insta::assert_snapshot!(complaints(json!({"env": [""]})), @r#"env: "" names no variable Write NAME=VALUE, or the NAME of a variable that is set."#);
-}
-
-#[test]
-fn a_quoted_command_stays_as_it_has_to_be_typed() {
-    let text = "no --model; `alhena detect --verbose` lists them, or give `--trust`, not `--gemini";
-    let expected = "no model; `alhena detect --verbose` lists them, or give `trust`, not `gemini";
-    assert_eq!(Setting::in_fields(text), expected);
-    assert_eq!(Setting::in_fields("--x, --max-costs and --- stay"), "--x, --max-costs and --- stay");
+    insta::assert_snapshot!(complaints(json!({"max_turns": 0})), @"`max_turns`: 0 is not in 1..=4294967295");
+    insta::assert_snapshot!(complaints(json!({"max_attempts": 0})), @"`max_attempts`: 0 is not in 1..=4294967295");
+    insta::assert_snapshot!(complaints(json!({"env": {"": "x"}})), @r#"`env`: the name "" is empty or has a = in it"#);
+    insta::assert_snapshot!(complaints(json!({"env": {"A=B": "x"}})), @r#"`env`: the name "A=B" is empty or has a = in it"#);
+    insta::assert_snapshot!(complaints(json!({"env": ["=x"]})), @r#"`env`: "=x" names no variable Write NAME=VALUE, or the NAME of a variable that is set."#);
+    insta::assert_snapshot!(complaints(json!({"env": [""]})), @r#"`env`: "" names no variable Write NAME=VALUE, or the NAME of a variable that is set."#);
 }
 
 #[test]
 fn options_that_exclude_or_need_each_other_are_reported() {
-    insta::assert_snapshot!(complaints(json!({"prompt": "a", "prompt_file": "b"})), @"prompt and prompt_file cannot be given together Leave one of them out.");
-    insta::assert_snapshot!(complaints(json!({"offline": true, "cassette": "b"})), @"offline and cassette cannot be given together Leave one of them out.");
-    insta::assert_snapshot!(complaints(json!({"schema_attempts": 2})), @"schema_attempts needs schema Give schema, or leave schema_attempts out.");
-    insta::assert_snapshot!(complaints(json!({"system_prompt_mode": "append"})), @"system_prompt_mode needs system_prompt or system_prompt_file Give system_prompt or system_prompt_file, or leave system_prompt_mode out.");
-    insta::assert_snapshot!(complaints(json!({"prompt": "a\u{0}b"})), @"prompt: a text with a zero character cannot be given");
+    insta::assert_snapshot!(complaints(json!({"prompt": "a", "prompt_file": "b"})), @"`prompt` and `prompt_file` cannot be given together Leave one of them out.");
+    insta::assert_snapshot!(complaints(json!({"offline": true, "cassette": "b"})), @"`offline` and `cassette` cannot be given together Leave one of them out.");
+    insta::assert_snapshot!(complaints(json!({"schema_attempts": 2})), @"`schema_attempts` needs `schema` Give `schema`, or leave `schema_attempts` out.");
+    insta::assert_snapshot!(complaints(json!({"system_prompt_mode": "append"})), @"`system_prompt_mode` needs `system_prompt` or `system_prompt_file` Give `system_prompt` or `system_prompt_file`, or leave `system_prompt_mode` out.");
+    insta::assert_snapshot!(complaints(json!({"prompt": "a\u{0}b"})), @"`prompt`: a text with a zero character cannot be given");
 }
 
 #[test]
@@ -184,8 +176,5 @@ fn every_setting_has_a_name_in_each_form_and_a_description() {
         assert_eq!(Setting::named(setting.name()), Some(*setting));
         assert!(!setting.help().is_empty() && !setting.help().ends_with('.'), "{setting:?}");
     }
-    assert_eq!(
-        (Setting::MaxCost.flag(), Setting::MaxCost.camel_case()),
-        ("--max-cost".into(), "maxCost".into())
-    );
+    assert_eq!(Setting::MaxCost.to_string(), "`max_cost`");
 }

@@ -279,37 +279,37 @@ fn without_the_exit_code_the_words_of_the_cli_give_the_same_kind() {
 /// Message and hint of each failure, one recording of each row of the table of failures.
 #[test]
 fn every_failure_is_explained_with_what_to_do() {
-    let quota = "The daily quota is used up: wait until tomorrow, or use another model (--on-rate-limit model=NAME) or key.";
+    let quota = "The daily quota is used up: wait until tomorrow, or use another model (`on_rate_limit` model=NAME) or key.";
     let key = "The API does not know this key: set GEMINI_API_KEY to a valid one; `alhena doctor` shows which sign-in is used.";
-    let busy = "The API itself failed: run again in a while, or with more patience by --max-attempts 10.";
+    let busy = "The API itself failed: run again in a while, or with more patience by `max_attempts` 10.";
     let network = "Check the network and the proxy (HTTPS_PROXY), then run again.";
     let again = "Run again, or say the prompt in another way.";
     let cases = [
         (
             "20_api400",
             "Request contains an invalid argument.",
-            "The API refused the request: check the prompt, the model (--model) and the tools of MCP servers.",
+            "The API refused the request: check the prompt, the model (`model`) and the tools of MCP servers.",
         ),
         ("20_badkey", "API key not valid. Please pass a valid API key.", key),
         (
             "20_api401",
             "Request had invalid authentication credentials.",
-            "The API does not accept the sign-in: set GEMINI_API_KEY to a valid key, or start `gemini` in a terminal and sign in again.",
+            "The API does not accept the sign-in: set GEMINI_API_KEY to a valid key, or start Gemini CLI in a terminal and sign in again.",
         ),
         (
             "20_api403",
             "The caller does not have permission",
-            "This key or account may not do that: try another --model, or another key in GEMINI_API_KEY.",
+            "This key or account may not do that: try another `model`, or another key in GEMINI_API_KEY.",
         ),
         (
             "20_api404",
             "models/nope is not found for API version v1beta",
-            "Check the model's name (--model): the API does not have it for this key.",
+            "Check the model's name (`model`): the API does not have it for this key.",
         ),
         (
             "20_rpm",
             "Quota exceeded for quota metric 'Generate Content API requests per minute'.\nSuggested retry after 2s.",
-            "Wait 2 s and run again, or use another model or key; --on-rate-limit can do both.",
+            "Wait 2 s and run again, or use another model or key; `on_rate_limit` can do both.",
         ),
         ("20_daily", "You have exhausted your daily quota on this model.", quota),
         (
@@ -346,7 +346,7 @@ fn every_failure_is_explained_with_what_to_do() {
         (
             "20_maxturns",
             "Reached max session turns for this session. Increase the number of turns by specifying maxSessionTurns in settings.json.",
-            "Give it more turns with --max-turns N.",
+            "Give it more turns with `max_turns`.",
         ),
         (
             "03_noauth_nokey_baseurl",
@@ -361,17 +361,17 @@ fn every_failure_is_explained_with_what_to_do() {
         (
             "20_noprompt",
             "No input provided via stdin. Input can be provided by piping data into gemini or using the --prompt option.",
-            "Give a prompt as an argument, by --prompt-file or on stdin.",
+            "Give a prompt or a `prompt_file`.",
         ),
         (
             "03_resume_unknown_uuid",
             "Error resuming session: No previous sessions found for this project.",
-            "`gemini --list-sessions` lists this folder's sessions: give --resume=ID one of them, or leave it out.",
+            "`gemini --list-sessions` lists this folder's sessions: give `resume` the id of one of them, or leave it out.",
         ),
         (
             "20_untrusted",
             "Gemini CLI is not running in a trusted directory.",
-            "Run with --trust to run here without the folder's own settings, or --trust=settings to load them too.",
+            "Run with `trust` to run here without the folder's own settings, or `trust`=settings to load them too.",
         ),
         (
             "20_badflag",
@@ -391,7 +391,7 @@ fn every_failure_is_explained_with_what_to_do() {
         (
             "04_stream_SIGTERM_group",
             "Gemini CLI exited with code 0 and without a result",
-            "It ends like this when something outside stops it; run again with --record DIR to keep everything it wrote.",
+            "It ends like this when something outside stops it; run again with `record` to keep everything it wrote.",
         ),
     ];
     let all = Recording::all();

@@ -86,7 +86,7 @@ impl Tape for Player {
             Ok(answer) => answer,
             Err(why) => {
                 let said = format!(
-                    "This request is not on the cassette {} (--cassette-mode record records it anew): {why}{}",
+                    "This request is not on the cassette {} (`cassette_mode` record records it anew): {why}{}",
                     self.path.display(),
                     self.another_client(&request).unwrap_or_default()
                 );

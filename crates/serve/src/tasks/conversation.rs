@@ -11,7 +11,6 @@ use alhena_model::{EventKind, Failure, FailureKind, Outcome, RunOptions};
 
 use super::questions::{asked, withdraw, withdrawn};
 use super::{Control, LONGEST_TITLE, TaskEntry, TaskState, beginning, boxed, launch};
-use crate::fields::InFields;
 use crate::problem::Problem;
 use crate::state::{App, Shared};
 
@@ -89,12 +88,10 @@ fn begin(app: &App, entry: &TaskEntry, options: &RunOptions) -> Result<Option<Fa
         // It was closed before there was anything to close.
         talk.close();
     }
-    let mut fields = InFields::default();
     while let Some(item) = turn.next_blocking() {
-        if let TurnItem::Event(mut event) = item
+        if let TurnItem::Event(event) = item
             && !matches!(event.kind, EventKind::Finished { .. })
         {
-            fields.event(&mut event);
             entry.keep(0, event);
         }
     }
@@ -153,12 +150,10 @@ fn turn(app: &App, entry: &TaskEntry, number: u64, text: &str) -> Arc<Outcome> {
         Some(talk) => talk.prompt(text),
         None => cancelled("the conversation was closed before the turn began"),
     };
-    let mut fields = InFields::default();
-    let mut outcome = match begun {
-        Ok(turn) => follow(app, entry, number, turn, &mut fields),
+    let outcome = match begun {
+        Ok(turn) => follow(app, entry, number, turn),
         Err(error) => Arc::new(Outcome::not_begun(error.into_failure())),
     };
-    fields.outcome(Arc::make_mut(&mut outcome));
     let session = entry.talk().as_ref().and_then(Talk::opened).map(|opened| opened.session_id);
     app.tasks.change(entry, |task| {
         task.session_id = session.or(task.session_id.take());
@@ -173,7 +168,7 @@ fn turn(app: &App, entry: &TaskEntry, number: u64, text: &str) -> Arc<Outcome> {
     outcome
 }
 
-fn follow(app: &App, entry: &TaskEntry, number: u64, mut turn: Turn, fields: &mut InFields) -> Arc<Outcome> {
+fn follow(app: &App, entry: &TaskEntry, number: u64, mut turn: Turn) -> Arc<Outcome> {
     {
         let mut control = entry.control();
         control.canceller = Some(turn.canceller());
@@ -185,8 +180,7 @@ fn follow(app: &App, entry: &TaskEntry, number: u64, mut turn: Turn, fields: &mu
     while let Some(item) = turn.next_blocking() {
         match item {
             TurnItem::Event(event) if matches!(event.kind, EventKind::Finished { .. }) => {}
-            TurnItem::Event(mut event) => {
-                fields.event(&mut event);
+            TurnItem::Event(event) => {
                 let has_changed = seen.saw(&event);
                 entry.keep(number, event);
                 if has_changed {
@@ -255,9 +249,7 @@ impl TaskEntry {
     }
 }
 
-fn end(app: &App, entry: &TaskEntry, mut failure: Option<Failure>) {
-    let fields = InFields::default();
-    failure.iter_mut().for_each(|failure| fields.failure(failure));
+fn end(app: &App, entry: &TaskEntry, failure: Option<Failure>) {
     let waiting = {
         let mut control = entry.control();
         control.is_closing = true;
@@ -276,7 +268,6 @@ fn end(app: &App, entry: &TaskEntry, mut failure: Option<Failure>) {
     if let Some(after) = entry.control().after.take() {
         warnings.extend(after(&Outcome::default()));
     }
-    let warnings = fields.warnings(warnings);
     let last = EventKind::Closed { warnings, failure: failure.clone().map(Box::new) };
     app.tasks.end(entry, last, |task| task.end(failure));
 }

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
-use alhena_batch::launcher::in_fields;
+use alhena_batch::launcher::setting_error;
 use alhena_model::{Failure, FailureKind, Outcome, RunOptions, SettingError};
 use axum::Extension;
 use axum::body::Body;
@@ -111,7 +111,7 @@ fn admitted(
             return Err(SettingError::new("there is no prompt", "Give a prompt, or a prompt_file.").into());
         }
     }
-    app.launcher.check(prompt.as_ref(), &options).map_err(|error| in_fields(&error))?;
+    app.launcher.check(prompt.as_ref(), &options).map_err(|error| setting_error(&error))?;
     Ok((prompt, options))
 }
 

@@ -10,7 +10,6 @@ use alhena_batch::launcher::{After, Launch};
 use alhena_model::{EventKind, Failure, FailureKind, Outcome, Prompt, RunOptions, Status, Timestamp};
 
 use super::{RECORDING, TaskEntry, TaskState, TaskStore, boxed, launch};
-use crate::fields::InFields;
 use crate::state::App;
 
 impl TaskEntry {
@@ -24,13 +23,11 @@ impl TaskEntry {
 
 /// Performs a run, and returns when nothing of it is left.
 pub fn perform(app: &App, run: &TaskEntry, prompt: Option<&Prompt>, options: &RunOptions) {
-    let mut fields = InFields::default();
     // A panic must not leave the clients of this run waiting.
-    let outcome = catch_unwind(AssertUnwindSafe(|| outcome(app, run, prompt, options, &mut fields)));
-    let mut outcome = outcome.unwrap_or_else(|_| {
+    let outcome = catch_unwind(AssertUnwindSafe(|| outcome(app, run, prompt, options)));
+    let outcome = outcome.unwrap_or_else(|_| {
         Outcome::not_begun(Failure::new(FailureKind::Crashed, "the server failed to follow the run"))
     });
-    fields.outcome(&mut outcome);
     finish(&app.tasks, run, outcome);
 }
 
@@ -41,19 +38,13 @@ pub fn finish(tasks: &TaskStore, run: &TaskEntry, outcome: Outcome) {
     tasks.end(run, EventKind::Finished { outcome: outcome.clone() }, |task| task.end_run(&outcome));
 }
 
-fn outcome(
-    app: &App,
-    run: &TaskEntry,
-    prompt: Option<&Prompt>,
-    options: &RunOptions,
-    fields: &mut InFields,
-) -> Outcome {
+fn outcome(app: &App, run: &TaskEntry, prompt: Option<&Prompt>, options: &RunOptions) -> Outcome {
     let (started, after) = match start(app, run, prompt, options) {
         Ok(started) => started,
         Err(failure) => return Outcome::not_begun(*failure),
     };
-    let (outcome, is_kept) = follow(app, run, started, fields);
-    let warnings = after.map(|after| fields.warnings(after(&outcome)));
+    let (outcome, is_kept) = follow(app, run, started);
+    let warnings = after.map(|after| after(&outcome));
     let mut outcome = Arc::unwrap_or_clone(outcome);
     outcome.warnings.extend(warnings.into_iter().flatten());
     if let Err(error) = is_kept {
@@ -104,14 +95,9 @@ fn start(
 }
 
 /// Keeps all events of a run but the last one, and stops the run if that fails.
-fn follow(
-    app: &App,
-    entry: &TaskEntry,
-    mut run: Run,
-    fields: &mut InFields,
-) -> (Arc<Outcome>, io::Result<()>) {
+fn follow(app: &App, entry: &TaskEntry, mut run: Run) -> (Arc<Outcome>, io::Result<()>) {
     let (mut seen, mut is_kept) = (Seen::default(), Ok(()));
-    while let Some(mut event) = run.next_blocking() {
+    while let Some(event) = run.next_blocking() {
         if matches!(event.kind, EventKind::Finished { .. }) {
             continue;
         }
@@ -125,7 +111,6 @@ fn follow(
             app.tasks.change(entry, |task| task.session_id = Some(session_id.clone()));
             entry.save(&entry.locked());
         }
-        fields.event(&mut event);
         if is_kept.is_ok() {
             is_kept = entry.append(None, event);
             if is_kept.is_err() {

@@ -24,7 +24,7 @@ pub(super) enum Plan {
 }
 
 pub(super) fn needs_text() -> TerminalError {
-    TerminalError::usage("that option needs a text", "Give it with --text.")
+    TerminalError::usage("that option needs a text", "Give a `text`, too.")
 }
 
 impl Waiting {

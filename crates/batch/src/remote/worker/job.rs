@@ -13,7 +13,7 @@ use crate::remote::envelope::{JobEnvelope, ResultEnvelope, unread};
 use crate::remote::rate_limit;
 
 /// The hint for a job that is lost on its way.
-const AGAIN: &str = "Put it in again, with `alhena batch --again failed`.";
+const AGAIN: &str = "Put it in again: have failed jobs done again.";
 
 impl Worker {
     pub(super) fn work_on(&self, delivery: Delivery, running: &Running) {

@@ -135,7 +135,7 @@ impl Serving {
             Ask::Initialize(_) => Ok(Answer::Later),
             Ask::Authenticate => {
                 let hint =
-                    "Set GEMINI_API_KEY for the agent, or sign in once by starting `gemini` in a terminal.";
+                    "Set GEMINI_API_KEY for the agent, or sign in once by starting Gemini CLI in a terminal.";
                 Err(Refusal::of(
                     Fault::Params,
                     "Gemini CLI signs in by itself: there is no method to choose",

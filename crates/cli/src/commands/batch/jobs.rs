@@ -101,5 +101,5 @@ fn wrong_jobs(path: &Path, complaints: &[Complaint]) -> CommandError {
         lines.push(format!("and {} more", complaints.len() - MOST_TOLD));
     }
     let message = format!("nothing was run:\n  {}", lines.join("\n  "));
-    CommandError::usage(message, "`alhena help batch` says what a job can be.")
+    CommandError::usage(message, "`alhena help batch` says what a job can be.").quoting()
 }

@@ -6,17 +6,17 @@ use std::sync::Arc;
 use alhena_agent::dirs::Dirs;
 use alhena_agent::env::Environment;
 use alhena_agent::{Action, Talk};
-use alhena_agent::{Permission, RunError, TurnItem};
+use alhena_agent::{Permission, TurnItem};
 use alhena_model::judge::finish;
 use alhena_model::options::Choice;
-use alhena_model::{EventKind, Hint, Status};
+use alhena_model::{EventKind, Status};
 
 use super::asked;
 use super::editor::{self, Keyboard, Line};
 use super::input::{Answer, COMMANDS, Input};
 use super::interrupt::{INTERRUPTED, Interrupts};
 use super::undo;
-use crate::command_error::{CommandError, complain};
+use crate::command_error::{CommandError, complain, complain_of_start};
 use crate::commands::talk;
 use crate::output::{self, Stream};
 use crate::style::{Colours, Paint, one_line};
@@ -137,7 +137,7 @@ impl Chat<'_> {
         };
         match done {
             Ok(said) => self.dim(&said).map_err(unwritten)?,
-            Err(error) => complain_of(&error),
+            Err(error) => complain_of_start(&error),
         }
         Ok(Flow::On)
     }
@@ -146,7 +146,7 @@ impl Chat<'_> {
         let mut turn = match self.talk.prompt(prompt) {
             Ok(turn) => turn,
             Err(error) => {
-                complain_of(&error);
+                complain_of_start(&error);
                 return Ok(Flow::On);
             }
         };
@@ -253,10 +253,6 @@ impl Chat<'_> {
         let text = self.colours.paint(Paint::Dim, text).to_string();
         output::write(|out| writeln!(out, "{text}"))
     }
-}
-
-fn complain_of(error: &RunError) {
-    complain(error, &error.hint().unwrap_or_default());
 }
 
 fn unwritten(error: io::Error) -> CommandError {

@@ -24,6 +24,7 @@ use super::{start, tell_of, write};
 use crate::command_error::complain;
 use crate::commands::happening::{self, Break, Happening};
 use crate::output::say;
+use crate::style::with_flags;
 
 /// How long hooks may take to answer at the end of a turn: as long as Claude gives them.
 const HOOKS: Duration = Duration::from_secs(60);
@@ -126,7 +127,10 @@ pub fn serve(options: Options) -> ExitCode {
     if let Some(talk) = serving.talk.take() {
         // What the last turn has to say is not heard any more; it must not be held up by that.
         std::thread::spawn(move || while happenings.recv().is_ok() {});
-        talk.close_blocking().warnings.iter().for_each(|warning| say(format_args!("warning: {warning}")));
+        talk.close_blocking()
+            .warnings
+            .iter()
+            .for_each(|warning| say(format_args!("warning: {}", with_flags(warning))));
     }
     match done {
         Ok(()) => ExitCode::from(u8::from(serving.failed)),

@@ -29,8 +29,8 @@ impl Who {
         let agent = AcpAgent::new(command)?;
         match options.transport {
             Some(Transport::Headless) => Err(RunError::usage(
-                format!("{} speaks ACP, and --transport headless is for Gemini CLI", agent.name()),
-                "Leave out --transport.",
+                format!("{} speaks ACP, and `transport` headless is for Gemini CLI", agent.name()),
+                "Leave out `transport`.",
             )),
             _ => Ok(Who::Other(agent)),
         }

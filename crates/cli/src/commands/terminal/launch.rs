@@ -20,6 +20,7 @@ use super::Described;
 use crate::commands::install;
 use crate::commands::options::{Given, OfTerminal};
 use crate::output::{print, print_json, say};
+use crate::style::with_flags;
 
 /// Launch an interactive agent and wait until it is ready; prints its name.
 #[derive(Debug, clap::Args)]
@@ -89,7 +90,7 @@ pub fn execute(mut args: Args, terminals: &Terminals, json: bool) -> Result<Exit
         return Ok(print_json(&Described { record, reading }));
     }
     for warning in &record.warnings {
-        say(warning);
+        say(with_flags(warning));
     }
     Ok(print(terminal.name()))
 }

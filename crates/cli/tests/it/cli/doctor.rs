@@ -40,12 +40,12 @@ fn an_empty_machine_is_told_what_is_missing_and_how_to_get_it() {
     assert_snapshot!(of_this_desk(&Desk::new().alhena(&["doctor", "--gemini", "/nowhere/gemini"])), @r#"
     BAD  Gemini CLI      Gemini CLI was not found
                            /nowhere/gemini does not exist
-                         → Give the path of a Gemini CLI that can be started, or none to have one looked for.
+                         → Give --gemini the path of a Gemini CLI that can be started, or leave it out to have one looked for.
     BAD  Node            not on PATH
                          → Install Node 20 or newer, with npm, and put it first on PATH.
     ok   settings        none in [DESK]/home/.gemini
     BAD  authentication  no sign-in is configured
-                         → Set GEMINI_API_KEY, or run `gemini` once and sign in.
+                         → Set GEMINI_API_KEY, or run Gemini CLI once and sign in.
     note trust           [DESK]/work is not trusted: headless runs end with exit 55
                          → Run with --trust, or --trust=settings to load the folder's own settings too.
     ok   config          no defaults of your own

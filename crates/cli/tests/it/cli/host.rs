@@ -58,7 +58,7 @@ fn the_dropin_is_a_link_and_never_replaces_another_gemini() {
     assert_snapshot!(desk.alhena(&["host", "install-dropin", "bin"]), @r#"
     ---- stderr ----
     error: bin/gemini exists and is something else
-    hint: Give a directory that can be written to and has no other `gemini` in it.
+    hint: Give a directory that can be written to and has no other program gemini in it.
     [exit 1]
     "#);
     assert_eq!(fs::read_link(&link).unwrap().to_str(), Some("/bin/true"));

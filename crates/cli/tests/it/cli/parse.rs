@@ -72,7 +72,7 @@ fn text_says_on_stderr_why_a_run_failed() {
     assert_snapshot!(parse("20_api401_streamjson", "text"), @r#"
     ---- stderr ----
     error: Request had invalid authentication credentials.
-    hint: The API does not accept the sign-in: set GEMINI_API_KEY to a valid key, or start `gemini` in a terminal and sign in again.
+    hint: The API does not accept the sign-in: set GEMINI_API_KEY to a valid key, or start Gemini CLI in a terminal and sign in again.
     [exit 4]
     "#);
 }
@@ -152,7 +152,7 @@ fn plain_text_needs_the_exit_code() {
     Hello from fake Gemini.
     ---- stderr ----
     error: Plain text does not say how the run ended
-    hint: Say how the process ended with --exit-code N.
+    hint: Give the exit code of the process, too.
     [exit 1]
     "#);
     assert_snapshot!(desk.alhena(&["parse", "--from", "text", "stdout", "--as", "text", "--exit-code", "0"]), @r#"
@@ -169,7 +169,7 @@ fn a_death_by_signal_can_be_told_as_a_negative_code() {
     one two 
     ---- stderr ----
     error: Gemini CLI died by signal 15 before its result
-    hint: Run again with --record DIR to keep everything it wrote; `alhena doctor` may help.
+    hint: Run again with --record to keep everything it wrote; `alhena doctor` may help.
     [exit 1]
     "#);
 }
@@ -210,7 +210,7 @@ fn json_that_breaks_off_is_a_failure() {
 
     failed 0 ms · m
     error: The output ends without a result
-    hint: Run again with --record DIR to keep everything it wrote; `alhena doctor` may help.
+    hint: Run again with --record to keep everything it wrote; `alhena doctor` may help.
       session s
     [exit 1]
     "#);
@@ -219,7 +219,7 @@ fn json_that_breaks_off_is_a_failure() {
 
     failed 0 ms
     error: None of the output is an event of Gemini CLI
-    hint: Give what `gemini --output-format stream-json` wrote, or say what it is with --from json or --from text.
+    hint: Give what `gemini --output-format stream-json` wrote, or say that it is a JSON report or text.
     [exit 1]
     "#);
 }

@@ -102,7 +102,7 @@ fn credentials_that_are_none_are_told_by_their_file_and_not_by_what_is_in_it() {
         let ended = fleet.run(&["batch", "status", "--nats", &urls, option, "broken"]);
         assert_eq!(ended.code(), Some(2), "{option}: {ended:?}");
         assert!(!ended.stderr.contains("hunter2") && ended.stderr.contains("broken"), "{option}: {ended:?}");
-        assert!(ended.stderr.contains("hint: Give the file as it was handed out: --nats-creds"), "{ended:?}");
+        assert!(ended.stderr.contains("hint: Give the file as it was handed out: NATS_CREDS"), "{ended:?}");
     }
     let ended =
         fleet.run(&["batch", "status", "--nats", &urls, "--nats-cert", "broken", "--nats-key", "broken"]);
@@ -153,7 +153,7 @@ fn a_server_that_cannot_be_used_is_told_by_its_reason_and_no_results_file_is_lef
         (nobody, "hint: Start it with `nats-server -js`, or look whether the address is right."),
         (
             locked.url(),
-            "hint: Give credentials that it knows: --nats-creds FILE, --nats-nkey FILE, --nats-user NAME",
+            "hint: Give credentials that it knows: NATS_CREDS, NATS_NKEY, NATS_USER with NATS_PASSWORD",
         ),
         (locked.url().replace("nats://", "nats://me:wrong@"), "hint: Give credentials that it knows"),
         (forgetful.url(), "hint: Start the server with JetStream"),

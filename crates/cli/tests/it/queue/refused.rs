@@ -34,11 +34,11 @@ fn what_may_not_travel_is_told_by_line_before_anything_runs() {
       jobs.jsonl:3: dir has to be a relative path, below the worker's root. Give such a path, or let the folder travel with "copy": true.
       jobs.jsonl:4: dir has to be a relative path, below the worker's root. Give such a path, or let the folder travel with "copy": true.
       jobs.jsonl:4: trust travels to a worker only as true or false. Write true.
-      jobs.jsonl:5: there is no option modle. Did you mean model?
+      jobs.jsonl:5: there is no option `modle`. Did you mean `model`?
       jobs.jsonl:6: nowhere.txt: No such file or directory (os error 2). Give a file that can be read.
-      jobs.jsonl:7: schema: nowhere.json: No such file or directory (os error 2). Give a file with a JSON schema, or the schema itself: schema '{"type": "object"}'.
+      jobs.jsonl:7: `schema`: nowhere.json: No such file or directory (os error 2). Give a file with a JSON schema, or the schema itself, such as {"type": "object"}.
       jobs.jsonl:8: git: ext::sh -c id is no address of a repository. Write {"url": "https://...", "ref": "main"}.
-      jobs.jsonl:9: nowhere is not a directory. Give a directory that exists.
+      jobs.jsonl:9: `dir`: nowhere is not a directory. Give a directory that exists.
     hint: `alhena help batch` says what a job can be.
     "#);
     assert!(!fleet.path("here/results.jsonl").exists());
@@ -66,17 +66,17 @@ fn a_worker_refuses_what_it_does_not_allow_with_a_result_that_says_so() {
         (
             "yolo",
             "the worker refuses it: approval yolo is more than this worker allows, which is auto-edit",
-            "Ask for less, or start a worker with --max-approval yolo.",
+            "Ask for less, or start a worker that allows yolo.",
         ),
         (
             "allow",
             "the worker refuses it: allow lets the model do what this worker does not allow",
-            "Leave it out, or start a worker with --max-approval yolo.",
+            "Leave it out, or start a worker that allows yolo.",
         ),
         (
             "out",
             "the worker refuses it: dir \"way-out\" leads out of the worker's root",
-            "Give a directory that is below the worker's --root.",
+            "Give a directory that is below the worker's root.",
         ),
     ] {
         let failure = failure(id);

@@ -367,7 +367,7 @@ fn what_is_not_there_is_said_and_is_no_error_of_the_server() {
     for path in ["/v1/terminals", "/v1/terminals/one"] {
         let reply = served.ask("GET", path, "");
         assert_eq!((reply.status, reply.kind().as_str()), (503, "no_tmux"), "{}", reply.body);
-        assert!(reply.json()["hint"].as_str().unwrap().contains("--tmux"), "{}", reply.body);
+        assert!(reply.json()["hint"].as_str().unwrap().contains("another tmux"), "{}", reply.body);
     }
     // Everything else is told, and that this is not.
     let now = served.get("/v1/now");

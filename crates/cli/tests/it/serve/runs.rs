@@ -240,7 +240,7 @@ fn what_is_said_of_a_run_names_fields_and_what_others_say_is_left_as_it_is() {
         events.iter().map(|(_, event)| event).filter(|event| event["type"] == kind).collect()
     };
     let warnings: Vec<&str> = all("warning").iter().map(|event| event["message"].as_str().unwrap()).collect();
-    let ours = "The model asked for run_shell_command, which was not offered to it; approval yolo offers it, unless it is denied";
+    let ours = "The model asked for run_shell_command, which was not offered to it; `approval` yolo offers it, unless it is denied";
     assert!(warnings.contains(&ours) && warnings.contains(&"the CLI says --model"), "{warnings:#?}");
     assert_eq!(all("text")[0]["delta"], "use --approval yolo");
     assert_eq!(all("tool_result")[0]["error"]["message"], "not found; try --approval yolo");

@@ -193,7 +193,7 @@ fn real_cli_run_and_chat_take_another_agent_and_refuse_what_it_cannot_have() {
         (&["--transport", "headless"], "--transport headless is for Gemini CLI"),
         (&["--max-turns", "3"], "--max-turns is only for Gemini CLI"),
         (&["--schema", "{}"], "--schema is only for Gemini CLI"),
-        (&["--max-calls", "3"], "a budget is only for Gemini CLI"),
+        (&["--max-calls", "3"], "--max-calls is only for Gemini CLI"),
         (&["--cassette", "x.json"], "cannot be used with"),
         (&["--resume"], "--resume without an id is only for Gemini CLI"),
         (&["--gemini", "0.61.0"], "cannot be used with"),

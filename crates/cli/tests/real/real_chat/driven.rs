@@ -247,6 +247,6 @@ fn real_cli_a_conversation_that_cannot_begin_tells_the_program_why() {
     let lab = lab("chat control never", []);
     let mut program = Program::start(&lab, &["--dir=/nonexistent"]);
     let result = program.next("result");
-    assert_eq!(result["outcome"]["failure"]["message"], "/nonexistent is not a directory");
+    assert_eq!(result["outcome"]["failure"]["message"], "`dir`: /nonexistent is not a directory");
     assert_eq!(program.end(), Some(2));
 }

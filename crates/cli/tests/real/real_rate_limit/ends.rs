@@ -66,7 +66,7 @@ fn real_cli_a_stop_while_it_waits_ends_the_run_at_once_and_what_was_done_is_told
     assert!(waits);
     let failure = outcome.failure.as_ref().unwrap();
     assert_eq!((outcome.status, failure.kind), (Status::Cancelled, FailureKind::Cancelled), "{failure:?}");
-    assert!(failure.hint.contains("--resume="), "{failure:?}");
+    assert!(failure.hint.contains("`resume`="), "{failure:?}");
     assert_eq!((counted(&lab), outcome.tool_calls, asked(&lab).len()), (1, 1, 2));
 }
 

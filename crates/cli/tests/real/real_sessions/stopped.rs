@@ -90,7 +90,7 @@ fn stopped(lab: &Lab, way: Way, moment: &Moment, more: &[&str]) -> Option<Outcom
 fn gone_on_with(lab: &Lab, outcome: &Outcome) -> String {
     let id = outcome.session_id.clone().unwrap();
     let hint = &outcome.failure.as_ref().unwrap().hint;
-    assert!(hint.contains(&format!("--resume={id}")), "{hint}");
+    assert!(hint.contains(&format!("`resume`={id}")), "{hint}");
     let request = lab.request("Go on").approval(Approval::Yolo).resume(Resume::Id(id.clone()));
     let next = lab.run(request);
     assert_eq!(

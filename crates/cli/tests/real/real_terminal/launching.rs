@@ -32,7 +32,7 @@ fn a_folder_that_nobody_trusts_is_told_apart_and_can_be_trusted_by_an_answer() {
     let place = Place::with("trust", Scenario::new().turn(Turn::say("Hi.")), Trust::Untrusted);
     let refused = place.terminals.launch(place.wanted("")).unwrap_err();
     assert_eq!(refused.kind, TerminalErrorKind::Untrusted);
-    assert!(refused.hint.contains("--trust"));
+    assert!(refused.hint.contains("`trust`"));
     place.nothing_left();
 
     let terminal = place.terminals.launch({

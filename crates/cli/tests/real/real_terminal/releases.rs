@@ -66,7 +66,7 @@ fn a_release_that_cannot_be_told_to_trust_says_what_to_do_instead() {
         Err(error) => {
             assert_eq!(error.kind, TerminalErrorKind::Untrusted);
             assert!(
-                error.message.contains("0.38.2") && !error.hint.contains("Launch with --trust"),
+                error.message.contains("0.38.2") && !error.hint.contains("Launch with `trust`"),
                 "{error:?}"
             );
         }
