@@ -277,7 +277,7 @@ pub fn travel_errors(options: &RunOptions, brings_dir: bool) -> Vec<SettingError
     let mut errors = Vec::new();
     let mut error = |setting: Setting, is_wrong: bool, why: &str, fix: &str| {
         if is_wrong {
-            let problem = format!("{} {why}", setting.name());
+            let problem = format!("{setting} {why}");
             errors.push(SettingError { setting: Some(setting), problem, fix: fix.to_owned() });
         }
     };

@@ -92,14 +92,14 @@ fn refused(policy: &Policy, refusal: Refusal<Problem>) -> Problem {
         Refusal::Approval(mode) => above(policy, mode),
         Refusal::Grant(setting) => {
             Problem::forbidden(format!("{} allows more than the mode {most} does", setting.name()))
-                .hint("The server would have to be started without --max-approval.")
+                .hint("The server would have to be started without a limit on approval modes.")
         }
         Refusal::Program(setting, what) => {
             Problem::forbidden(format!("{} {what}, and a request may not", setting.name()))
-                .hint("The server would have to be started with --allow-programs.")
+                .hint("The server would have to be started so that requests may name programs.")
         }
         Refusal::Variable(name) => Problem::forbidden(format!("env: {name} may not be set by a request"))
-            .hint("The server would have to be started with --allow-env NAME."),
+            .hint("The server would have to be started so that requests may set this variable."),
         Refusal::Recording => {
             Problem::forbidden(format!("cassette: recording writes a file, and the mode {most} may not"))
                 .hint("Give cassette_mode replay, which plays back and never records.")
@@ -126,7 +126,7 @@ pub fn allowed(policy: &Policy, mode: Approval) -> Result<(), Problem> {
 fn above(policy: &Policy, mode: Approval) -> Problem {
     let most = policy.max_approval;
     Problem::forbidden(format!("the approval mode {mode} is above {most}"))
-        .hint(format!("This server allows no more than {most} (--max-approval)."))
+        .hint(format!("This server allows no more than {most}."))
 }
 
 /// Refuses to allow something for a whole conversation where that is as much as a mode above the limit, in which nobody is asked.
@@ -164,7 +164,7 @@ pub fn limit(
     if !policy.allows(request.approval) {
         return refused(
             format!("the approval mode {} is above the server's limit", request.approval),
-            "Ask for a lower mode, or start the server with another --max-approval.",
+            "Ask for a lower mode, or start the server with a higher limit.",
         );
     }
     match &request.dir {

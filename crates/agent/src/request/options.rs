@@ -312,7 +312,7 @@ mod tests {
         let options = RunOptions::default;
         assert_eq!(refused(options().offline(Offline::Tour)), "`offline` is an option of the alhena binary");
         let both = options().system_prompt("a").system_prompt_file("b");
-        assert_eq!(refused(both), "system_prompt and system_prompt_file cannot be given together");
+        assert_eq!(refused(both), "`system_prompt` and `system_prompt_file` cannot be given together");
     }
 
     #[test]

@@ -45,7 +45,7 @@ fn all_that_is_wrong_with_a_job_is_told() {
         [
             "id is neither a text nor a whole number",
             "copy: true or false is needed",
-            "there is no option promt",
+            "there is no option `promt`",
         ]
     );
     for (id, why) in [(json!(""), "id is empty"), (json!("a\nb"), "id has a control character in it")] {
@@ -144,7 +144,7 @@ fn a_template_makes_the_prompt_of_what_the_job_says() {
     assert_eq!(filled("{file}", json!({})).unwrap_err()[0], "the template needs file, which is not given");
     assert_eq!(
         filled("{file}", json!({"file": "a", "prompt": "b"})).unwrap_err(),
-        ["prompt is given, and the template has no place for it", "there is no option file"]
+        ["prompt is given, and the template has no place for it", "there is no option `file`"]
     );
     for bad in ["no field", "{", "}", "{}", "a {b", "{a{b}}"] {
         assert!(Template::parse(bad).is_err(), "{bad}");

@@ -93,34 +93,33 @@ impl Admission {
             Refusal::Approval(mode) => {
                 let most = self.policy.max_approval;
                 refused(
-                    &format!("approval {mode} is more than this worker allows, which is {most}"),
-                    &format!("Ask for less, or start a worker with --max-approval {mode}."),
+                    &format!("`approval` {mode} is more than this worker allows, which is {most}"),
+                    &format!("Ask for less, or start a worker that allows {mode}."),
                 )
             }
             Refusal::Grant(setting) => refused(
-                &format!("{} lets the model do what this worker does not allow", setting.name()),
-                "Leave it out, or start a worker with --max-approval yolo.",
+                &format!("{setting} lets the model do what this worker does not allow"),
+                "Leave it out, or start a worker that allows yolo.",
             ),
             Refusal::Path(error) => error,
             // None of them travels.
             Refusal::Program(setting, _) | Refusal::Never(setting) | Refusal::NotJson(setting, _) => {
-                refused(&format!("{} is not for a worker", setting.name()), "Leave it out.")
+                refused(&format!("{setting} is not for a worker"), "Leave it out.")
             }
-            Refusal::Variable(_) => refused("env is not for a worker", "Leave it out."),
-            Refusal::Recording => refused("cassette is not for a worker", "Leave it out."),
+            Refusal::Variable(_) => refused("`env` is not for a worker", "Leave it out."),
+            Refusal::Recording => refused("`cassette` is not for a worker", "Leave it out."),
         }
     }
 
     fn directory(&self, setting: Setting, path: &Path, used: PathUse) -> Result<PathBuf, SettingError> {
-        let name = setting.name();
         match used {
             PathUse::Directory => self.resolve(path).map_err(|why| {
                 refused(
-                    &format!("{name} {path:?} {why}"),
-                    "Give a directory that is below the worker's --root.",
+                    &format!("{setting} {path:?} {why}"),
+                    "Give a directory that is below the worker's root.",
                 )
             }),
-            PathUse::Read | PathUse::Write => Err(refused(&format!("{name} names a file of the worker"), "")),
+            PathUse::Read | PathUse::Write => Err(refused(&format!("{setting} names a file of the worker"), "")),
         }
     }
 
@@ -133,7 +132,7 @@ impl Admission {
     }
 
     fn checkout(&self, url: &str, reference: &str, dir: &str) -> Result<Checkout, SettingError> {
-        let hint = "Give an address with https:// or ssh://, or a path below the worker's --root.";
+        let hint = "Give an address with https:// or ssh://, or a path below the worker's root.";
         let wrong = |text: &str| text.starts_with('-') || text.contains('\0') || text.trim().is_empty();
         if wrong(url) || wrong(reference) || !is_below(Path::new(dir)) {
             return Err(refused("there is something wrong with its checkout", hint));

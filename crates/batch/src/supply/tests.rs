@@ -71,12 +71,12 @@ fn everything_that_is_wrong_is_told_with_its_line() {
         [
             "2: not a job: EOF while parsing a value at column 10",
             "3: not a job: invalid type: sequence, expected an object",
-            "4: there is no option promt",
+            "4: there is no option `promt`",
             "5: id \"1\" is that of line 1, too",
             "6: not a job: prompt is there twice at column 24",
             "7: not a job: expected value at column 1",
             "8: not a job: trailing characters at column 17",
-            "9: prompt: a text or a number is needed",
+            "9: `prompt`: a text or a number is needed",
             "10: id \"z\" is that of line 9, too",
             "12: id \"11\" is that of line 11, too",
         ]

@@ -355,7 +355,7 @@ fn a_quota_has_its_delay_or_is_daily() {
         let hint = match wait {
             "" => FailureKind::RateLimited.hint().to_owned(),
             _ => format!(
-                "Wait {wait} and run again, or use another model or key; --on-rate-limit can do both."
+                "Wait {wait} and run again, or use another model or key; `on_rate_limit` can do both."
             ),
         };
         let found = failure(&reported("unknown", message, None), &end(Exit::Code(173), &stderr));

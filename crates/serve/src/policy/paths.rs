@@ -12,7 +12,7 @@ pub fn resolve(policy: &Policy, setting: Setting, given: &Path, used: PathUse) -
     let (name, path) = (setting.name(), policy.base.join(given));
     let outside = || {
         Problem::forbidden(format!("{name}: {given:?} is not below the server's root"))
-            .hint("Runs may use folders and files below --root only.")
+            .hint("Runs may use folders and files below the server's root only.")
     };
     let real = match path.canonicalize() {
         Ok(real) => real,

@@ -60,7 +60,7 @@ fn nothing_leaves_the_root() {
     let worker = worker(Approval::Yolo);
     for dir in ["/etc", "..", "way-out", "app/../../secret", "nowhere", "app/../.."] {
         let refused = admitted(&worker, &envelope(json!({"prompt": "p", "dir": dir}))).unwrap_err();
-        assert!(refused.starts_with("the worker refuses it: dir"), "{refused}");
+        assert!(refused.starts_with("the worker refuses it: `dir`"), "{refused}");
         let refused = admitted(&worker, &envelope(json!({"prompt": "p", "include_dir": ["app", dir]})));
         assert!(refused.is_err(), "{dir}");
     }
