@@ -103,7 +103,7 @@ impl Equipped {
         self.apply(id, borrowed, outer).map_err(|(what, error)| {
             borrowed.give_back(id);
             TerminalError::new(TerminalErrorKind::Usage, format!("{}: {error}", what.display()))
-                .with_hint("Nothing was changed. Launch without --profile-by document and --mcp-scope user to leave the file alone.")
+                .with_hint("Nothing was changed. Launch without `profile_by` document and `mcp_scope` user to leave the file alone.")
         })
     }
 

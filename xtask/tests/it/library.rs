@@ -24,7 +24,8 @@ fn a_program_that_uses_the_library_builds_nothing_that_only_the_command_needs() 
         assert!(!library.contains(heavy), "the library builds {heavy}");
         assert!(command.contains(heavy), "{heavy} is no longer used: take it out of this list");
     }
-    assert!(library.is_subset(&command));
+    let only_library: Vec<_> = library.difference(&command).filter(|package| *package != "alhena").collect();
+    assert!(only_library.is_empty(), "{only_library:?}");
 }
 
 /// Sources outside of `crates/sys` that may call the system directly. The list can only become shorter.

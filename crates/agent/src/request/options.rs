@@ -273,7 +273,7 @@ pub fn read_schema(given: &AnswerSchema) -> Result<Value, RunError> {
 mod tests {
     use std::error::Error;
 
-        use alhena_model::options::Offline;
+    use alhena_model::options::Offline;
     use serde_json::json;
 
     use super::*;

@@ -119,7 +119,9 @@ impl Admission {
                     "Give a directory that is below the worker's root.",
                 )
             }),
-            PathUse::Read | PathUse::Write => Err(refused(&format!("{setting} names a file of the worker"), "")),
+            PathUse::Read | PathUse::Write => {
+                Err(refused(&format!("{setting} names a file of the worker"), ""))
+            }
         }
     }
 

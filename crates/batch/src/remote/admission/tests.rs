@@ -145,7 +145,7 @@ fn a_job_that_says_nothing_gets_no_more_than_the_worker_allows() {
     let refused = mode(Approval::Default, json!({"prompt": "p", "approval": "auto-edit"})).unwrap_err();
     assert_eq!(
         refused,
-        "the worker refuses it: approval auto-edit is more than this worker allows, which is default"
+        "the worker refuses it: `approval` auto-edit is more than this worker allows, which is default"
     );
 }
 

@@ -23,16 +23,16 @@ fn all_that_is_wrong_with_jobs_is_told_by_line_before_anything_runs() {
         r#"
         $ batch jobs.jsonl --into results.jsonl
         error: nothing was run:
-          jobs.jsonl:2: approval: "yes" is none of default, auto-edit, yolo, plan
+          jobs.jsonl:2: `approval`: "yes" is none of default, auto-edit, yolo, plan
           jobs.jsonl:3: id "a" is that of line 1, too. Give every job an id of its own.
           jobs.jsonl:4: not a job: EOF while parsing a value at column 18. A job is one JSON object on one line, such as {"prompt": "Say hi"}.
-          jobs.jsonl:5: there is no option modle. Did you mean model?
-          jobs.jsonl:5: as cannot be given here: what comes of it is an outcome. Leave it out.
-          jobs.jsonl:6: nowhere is not a directory. Give a directory that exists.
-          jobs.jsonl:8: schema: /type: "strin" is not valid under any of the schemas listed in the 'anyOf' keyword. Give a file with a JSON schema, or the schema itself: schema '{"type": "object"}'.
+          jobs.jsonl:5: there is no option `modle`. Did you mean `model`?
+          jobs.jsonl:5: there is no option `as`. Did you mean `ask`?
+          jobs.jsonl:6: `dir`: nowhere is not a directory. Give a directory that exists.
+          jobs.jsonl:8: `schema`: /type: "strin" is not valid under any of the schemas listed in the 'anyOf' keyword. Give a file with a JSON schema, or the schema itself, such as {"type": "object"}.
           jobs.jsonl:9: copy and git cannot be given together. Leave one of them out.
           jobs.jsonl:10: there is no prompt. Give a prompt, or a prompt_file.
-          jobs.jsonl:11: schema: nowhere.json: No such file or directory (os error 2). Give a file with a JSON schema, or the schema itself: schema '{"type": "object"}'.
+          jobs.jsonl:11: `schema`: nowhere.json: No such file or directory (os error 2). Give a file with a JSON schema, or the schema itself, such as {"type": "object"}.
         hint: `alhena help batch` says what a job can be.
         "#,
     );
@@ -50,11 +50,11 @@ fn what_is_wrong_with_the_command_and_its_files_is_told_and_nothing_is_touched()
         r#"
         $ batch --into results.jsonl jobs.csv --template 'Review {file}'
         error: nothing was run:
-          jobs.csv:1: the column modle is neither an option nor in the template. The first row has the names of options; use --template for others.
+          jobs.csv:1: the column modle is neither an option nor in the template. The first row has the names of options; use a template for others.
         hint: `alhena help batch` says what a job can be.
         $ batch --into results.jsonl jobs.csv --template 'Review {nope} of {modle}, {nope}'
         error: nothing was run:
-          jobs.csv:1: the column file is neither an option nor in the template. The first row has the names of options; use --template for others.
+          jobs.csv:1: the column file is neither an option nor in the template. The first row has the names of options; use a template for others.
           jobs.csv:1: the template needs nope, and there is no such column. The columns are file, modle.
         hint: `alhena help batch` says what a job can be.
         $ batch --into results.jsonl jobs.csv --template 'Review {file'
@@ -65,8 +65,8 @@ fn what_is_wrong_with_the_command_and_its_files_is_told_and_nothing_is_touched()
         hint: Write --set NAME=VALUE.
         $ batch --into results.jsonl jobs.jsonl --set truts=true --set output=x
         error: nothing was run:
-          jobs.jsonl:1: there is no option truts. Did you mean trust?
-          jobs.jsonl:1: output cannot be given here: what comes of it is an outcome. Leave it out.
+          jobs.jsonl:1: there is no option `truts`. Did you mean `trust`?
+          jobs.jsonl:1: there is no option `output`. Did you mean `outputs`?
         hint: `alhena help batch` says what a job can be.
         $ batch --into results.jsonl none.jsonl
         error: there are no jobs in none.jsonl

@@ -184,7 +184,7 @@ fn garbage_is_a_failure_that_says_so() {
         $ parse garbage --as text
         $ parse garbage --as text --from json
         error: None of the output is an event of Gemini CLI
-        hint: Give what `gemini --output-format stream-json` wrote, or say what it is with --from json or --from text.
+        hint: Give what `gemini --output-format stream-json` wrote, or say that it is a JSON report or text.
         [exit 1]
         ",
     );

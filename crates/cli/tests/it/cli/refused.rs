@@ -23,13 +23,13 @@ const NOTHING_THERE: &str = r#"
     $ run --gemini /nowhere/gemini hello
     error: Gemini CLI was not found
       /nowhere/gemini does not exist
-    hint: Give the path of a Gemini CLI that can be started, or none to have one looked for.
+    hint: Give --gemini the path of a Gemini CLI that can be started, or leave it out to have one looked for.
     [exit 3]
     $ run --gemini /nowhere/gemini ' '
     error: the prompt is empty
     hint: Give a prompt as an argument, by --prompt-file or on stdin.
     $ run --gemini /nowhere/gemini --dir nowhere hello
-    error: nowhere is not a directory
+    error: --dir: nowhere is not a directory
     hint: Give a directory that exists.
     $ run --offline hello
     error: Gemini CLI needs Node 20 or newer, and `node` is not on PATH
@@ -65,12 +65,12 @@ const NOTHING_THERE: &str = r#"
     $ sessions follow -C /nope
     $ sessions search -C /nope word
     $ sessions usage -C /nope
-    error: /nope is not a directory
+    error: --dir: /nope is not a directory
     hint: Give a directory that exists.
     $ doctor -C /nope --json
     {
       "error": {
-        "message": "/nope is not a directory",
+        "message": "`dir`: /nope is not a directory",
         "hint": "Give a directory that exists."
       }
     }
@@ -94,11 +94,13 @@ const NOTHING_THERE: &str = r#"
     error: recording needs a key, and GEMINI_API_KEY is not set
     hint: Set it; the key is not written into the cassette. Playing back needs none.
     $ run --cassette talk.json --cassette-mode replay hi
-    error: talk.json: No such file or directory (os error 2)
+    error: --cassette: talk.json: No such file or directory (os error 2)
     hint: Record it first: --cassette-mode record.
     $ mock --env missing.json
-    $ run --offline=missing.json hi
     error: missing.json: No such file or directory (os error 2)
+    hint: Give a scenario in JSON, for example {"turns": [{"steps": [{"text": "Hi"}]}]}.
+    $ run --offline=missing.json hi
+    error: --offline: missing.json: No such file or directory (os error 2)
     hint: Give a scenario in JSON, for example {"turns": [{"steps": [{"text": "Hi"}]}]}.
     $ parse nowhere.jsonl
     error: nowhere.jsonl: No such file or directory (os error 2)
@@ -154,12 +156,16 @@ const WRONG: &str = r#"
     $ run
     $ run ''
     $ run -
-    $ run --prompt-file empty.txt
     error: the prompt is empty
     hint: Give a prompt as an argument, by --prompt-file or on stdin.
+    $ run --prompt-file empty.txt
+    error: the prompt is empty
+    hint: Give a prompt or a --prompt-file.
     $ run --prompt-file nowhere.txt
+    error: --prompt-file: nowhere.txt: No such file or directory (os error 2)
+    hint: Give a text file that can be read.
     $ run --system-prompt-file nowhere.txt hello
-    error: nowhere.txt: No such file or directory (os error 2)
+    error: --system-prompt-file: nowhere.txt: No such file or directory (os error 2)
     hint: Give a text file that can be read.
     $ run hello --prompt-file empty.txt
     error: the argument '[PROMPT]' cannot be used with '--prompt-file <FILE>'
@@ -171,18 +177,20 @@ const WRONG: &str = r#"
     error: the prompt is too large: 9437184 bytes, and Gemini CLI sends at most 4000000 characters
     hint: Put the material into files and name them in the prompt.
     $ run --dir nowhere hello
+    error: --dir: nowhere is not a directory
+    hint: Give a directory that exists.
     $ run --include-dir nowhere hello
-    error: nowhere is not a directory
+    error: --include-dir: nowhere is not a directory
     hint: Give a directory that exists.
     $ run --dir empty.txt hello
     $ doctor -C empty.txt
-    error: empty.txt is not a directory
+    error: --dir: empty.txt is not a directory
     hint: Give a directory that exists.
     $ run --allow-tool run_shell_command(git hello
-    error: "run_shell_command(git" has no closing parenthesis
+    error: --allow-tool: "run_shell_command(git" has no closing parenthesis
     hint: Write NAME, or run_shell_command(PREFIX) for some commands only.
     $ run --deny-tool '' hello
-    error: "" is not the name of a tool
+    error: --deny-tool: "" is not the name of a tool
     hint: Write NAME, or run_shell_command(PREFIX) for some commands only.
     $ run hello -- -o json
     error: -o cannot be given to Gemini CLI through Alhena
@@ -192,7 +200,7 @@ const WRONG: &str = r#"
     hint: Use Alhena's own options for the prompt and the output.
     $ run --record full hello
     error: --record: full is not empty; a recording needs a directory of its own
-    hint: Give --record a new or empty directory.
+    hint: Give a new or empty directory.
     $ run --output nowhere/out.txt hello
     error: nowhere/out.txt: No such file or directory (os error 2)
     hint: Give a file that can be written to.
@@ -210,17 +218,17 @@ const WRONG: &str = r#"
 
     For more information, try '--help'.
     $ run --env NOBODY_SET_THIS hello
-    error: NOBODY_SET_THIS is not set
+    error: --env: NOBODY_SET_THIS is not set
     hint: Set it, or write NAME=VALUE.
     $ run --env =x hello
     error: invalid value '=x' for '--env <NAME=VALUE>': "=x" names no variable. Write NAME=VALUE, or the NAME of a variable that is set.
 
     For more information, try '--help'.
     $ run --mcp-server nonsense hello
-    error: "nonsense" is not NAME=COMMAND
+    error: --mcp-server: "nonsense" is not NAME=COMMAND
     hint: Write 'NAME=COMMAND ARGS', 'NAME=URL', or give a JSON file.
     $ run --session-id no/good hello
-    error: "no/good" is no good session id
+    error: --session-id: "no/good" is no good session id
     hint: Use a UUID, or at least eight letters and digits, then letters, digits, - and _.
     $ run --sometimes hello
     error: unexpected argument '--sometimes' found
@@ -244,14 +252,16 @@ const WRONG: &str = r#"
 
     For more information, try '--help'.
     $ run --offline=typo.json hello
+    error: --offline: typo.json:3:12: not a scenario: turns[0].stpes: unknown field `stpes`, expected one of `when`, `times`, `always`, `delay`, `hang`, `drop`, `reset`, `status`, `error`, `retry_after`, `headers`, `steps`, `finish`, `usage`, `raw`
+    hint: Did you mean "steps"?
     $ mock typo.json
     error: typo.json:3:12: not a scenario: turns[0].stpes: unknown field `stpes`, expected one of `when`, `times`, `always`, `delay`, `hang`, `drop`, `reset`, `status`, `error`, `retry_after`, `headers`, `steps`, `finish`, `usage`, `raw`
-    hint: Did you mean `steps`?
+    hint: Did you mean "steps"?
     $ mock hello.json ./hello.json
     error: two scenarios have the name "hello"
     hint: Give one of them another name: NAME=FILE.
     $ mock --cassette talk.json
-    error: talk.json: not a cassette: unknown field `turns`, expected one of `cassette`, `upstream`, `client`, `incomplete`, `interactions` at line 1 column 8
+    error: --cassette: talk.json: not a cassette: unknown field `turns`, expected one of `cassette`, `upstream`, `client`, `incomplete`, `interactions` at line 1 column 8
     hint: Give a file that --cassette has recorded, or the name of a new one: nothing else is replaced.
     $ gemini --skip-trust
     No input provided via stdin.

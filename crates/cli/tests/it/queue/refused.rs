@@ -28,12 +28,12 @@ fn what_may_not_travel_is_told_by_line_before_anything_runs() {
     assert_eq!(ended.code(), Some(2));
     insta::assert_snapshot!(ended.stderr, @r#"
     error: nothing was run:
-      jobs.jsonl:1: gemini cannot travel to a worker: the worker chooses which programs run on it. Leave it out.
-      jobs.jsonl:2: env cannot travel to a worker: a worker has its own environment, with its own key. Leave it out.
-      jobs.jsonl:2: mcp_server cannot travel to a worker: the worker chooses which programs run on it. Leave it out.
-      jobs.jsonl:3: dir has to be a relative path, below the worker's root. Give such a path, or let the folder travel with "copy": true.
-      jobs.jsonl:4: dir has to be a relative path, below the worker's root. Give such a path, or let the folder travel with "copy": true.
-      jobs.jsonl:4: trust travels to a worker only as true or false. Write true.
+      jobs.jsonl:1: `gemini` cannot travel to a worker: the worker chooses which programs run on it. Leave it out.
+      jobs.jsonl:2: `env` cannot travel to a worker: a worker has its own environment, with its own key. Leave it out.
+      jobs.jsonl:2: `mcp_server` cannot travel to a worker: the worker chooses which programs run on it. Leave it out.
+      jobs.jsonl:3: `dir` has to be a relative path, below the worker's root. Give such a path, or let the folder travel with "copy": true.
+      jobs.jsonl:4: `dir` has to be a relative path, below the worker's root. Give such a path, or let the folder travel with "copy": true.
+      jobs.jsonl:4: `trust` travels to a worker only as true or false. Write true.
       jobs.jsonl:5: there is no option `modle`. Did you mean `model`?
       jobs.jsonl:6: nowhere.txt: No such file or directory (os error 2). Give a file that can be read.
       jobs.jsonl:7: `schema`: nowhere.json: No such file or directory (os error 2). Give a file with a JSON schema, or the schema itself, such as {"type": "object"}.
@@ -65,17 +65,17 @@ fn a_worker_refuses_what_it_does_not_allow_with_a_result_that_says_so() {
     for (id, message, hint) in [
         (
             "yolo",
-            "the worker refuses it: approval yolo is more than this worker allows, which is auto-edit",
+            "the worker refuses it: `approval` yolo is more than this worker allows, which is auto-edit",
             "Ask for less, or start a worker that allows yolo.",
         ),
         (
             "allow",
-            "the worker refuses it: allow lets the model do what this worker does not allow",
+            "the worker refuses it: `allow` lets the model do what this worker does not allow",
             "Leave it out, or start a worker that allows yolo.",
         ),
         (
             "out",
-            "the worker refuses it: dir \"way-out\" leads out of the worker's root",
+            "the worker refuses it: `dir` \"way-out\" leads out of the worker's root",
             "Give a directory that is below the worker's root.",
         ),
     ] {
