@@ -63,9 +63,17 @@ impl<T: fmt::Display> fmt::Display for Painted<T> {
 pub fn flag(setting: Setting) -> String {
     match setting {
         Setting::Args => "--".to_owned(),
-        _ => format!("--{}", setting.name().replace('_', "-")),
+        _ => dashed(setting.name()),
     }
 }
+
+/// The option with the name of this field.
+fn dashed(name: &str) -> String {
+    format!("--{}", name.replace('_', "-"))
+}
+
+/// Settings of terminals, which are no options of a run.
+const OF_TERMINALS: &[&str] = &["force", "keep", "mcp_scope", "profile_by", "tmux", "tmux_conf"];
 
 /// How a parser begins to name fields of a file, which are no settings.
 const FIELDS_OF_FILES: &[&str] =
@@ -78,7 +86,9 @@ pub fn with_flags(text: &str) -> String {
     let end = FIELDS_OF_FILES.iter().filter_map(|words| text.find(words)).min().unwrap_or(text.len());
     let (own, quoted) = text.split_at_checked(end).unwrap_or((text, ""));
     let renamed = |text: String, setting: &Setting| text.replace(&setting.to_string(), &flag(*setting));
-    Setting::ALL.iter().fold(own.to_owned(), renamed) + quoted
+    let own = Setting::ALL.iter().fold(own.to_owned(), renamed);
+    let renamed = |text: String, name: &&str| text.replace(&format!("`{name}`"), &dashed(name));
+    OF_TERMINALS.iter().fold(own, renamed) + quoted
 }
 
 /// Foreign text without escape sequences and characters that are unsafe to show.

@@ -330,6 +330,6 @@ fn real_cli_a_model_without_a_price_is_not_called_when_there_is_a_price_limit() 
     // Which model the alias means is only known when it is called.
     let request = request(&lab).model("flash").max_cost(1.0).prices(prices.unwrap());
     let outcome = lab.run(request);
-    assert!(over_budget(&outcome).contains("--max-cost cannot be kept"), "{:?}", outcome.failure);
+    assert!(over_budget(&outcome).contains("`max_cost` cannot be kept"), "{:?}", outcome.failure);
     assert_eq!((lab.calls(), outcome.cost_usd), (0, None));
 }

@@ -129,11 +129,11 @@ fn real_cli_text_tools_and_token_counts_play_back_and_what_was_not_recorded_fail
     let played = run(&here, &gemini, &[&args[..4], &["Do that"]].concat());
     assert_ne!(played.code(), Some(0), "{played}");
     let failure = &played.json()["failure"];
-    let place = "This request is not on the cassette talk.json (--cassette-mode record records it anew): contents[0].parts[1].text: ";
+    let place = "This request is not on the cassette talk.json (`cassette_mode` record records it anew): contents[0].parts[1].text: ";
     let said = "recorded was \"Do it\", asked is \"Do that\"";
     assert_eq!(failure["message"], json!(format!("{place}{said}")), "{played}");
     let hint = failure["hint"].as_str().unwrap();
-    assert!(hint.contains("record it anew by --cassette-mode record"), "{played}");
+    assert!(hint.contains("record it anew by `cassette_mode` record"), "{played}");
     for desk in [&there, &here] {
         assert_eq!(processes_with_env(&format!("HOME={}", desk.home().display())), [0_u32; 0]);
         assert!(!desk.home().join(".gemini").exists());

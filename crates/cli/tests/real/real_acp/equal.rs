@@ -193,7 +193,7 @@ fn real_cli_a_build_file_is_refused_headless_with_the_way_that_can_and_edited_ov
     let warned =
         |learned: &Learned, what: &str| learned.warnings.iter().any(|warning| warning.contains(what));
     assert!(
-        warned(&refused, "--transport acp") && warned(&refused, "build configuration files"),
+        warned(&refused, "`transport` acp") && warned(&refused, "build configuration files"),
         "{refused:?}"
     );
     assert_eq!(refused.files, json!([]));

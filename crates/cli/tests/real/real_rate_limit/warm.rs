@@ -92,5 +92,5 @@ fn real_cli_another_agent_is_not_waited_for() {
     let agent = AcpAgent::new("/bin/cat").unwrap();
     let error =
         agent.start(crate::lab::request("x").on_rate_limit(OnRateLimit::Wait(super::seconds(1))), &lab.env);
-    assert!(error.unwrap_err().to_string().contains("--on-rate-limit"));
+    assert!(error.unwrap_err().to_string().contains("`on_rate_limit`"));
 }

@@ -161,7 +161,7 @@ fn real_cli_stopped_before_it_began_promises_nothing_that_is_not_there() {
     let outcome = stopped(&lab, Way::Signal(Signal::TERM), &Moment::Home, &[]);
     let listed: Value = serde_json::from_str(&printed(&lab, &["sessions", "list", "--json"])).unwrap();
     let failure = outcome.as_ref().map(|outcome| outcome.failure.as_ref().unwrap());
-    let promised = failure.is_some_and(|failure| failure.hint.contains("--resume"));
+    let promised = failure.is_some_and(|failure| failure.hint.contains("`resume`"));
     assert_eq!(promised, !listed.as_array().unwrap().is_empty(), "{outcome:#?} {listed:#}");
 }
 

@@ -32,7 +32,7 @@ fn panes_lie_side_by_side_tell_their_state_and_have_their_size_back_when_nobody_
     let with = |file: &std::path::Path| format!("--tmux-conf={}", file.display());
     let (code, _, err) = type_in(&place, &launch("one", &gemini, &[&with(&bad)]));
     assert_eq!(code, 2);
-    assert!(err.contains("bad.conf:2") && err.contains("`tmux_conf`"), "{err}");
+    assert!(err.contains("bad.conf:2") && err.contains("--tmux-conf"), "{err}");
     assert_eq!(type_in(&place, &["list"]).1, "There are no terminals.\n");
     assert_eq!(type_in(&place, &launch("one", &gemini, &["--tmux-conf=/no/such/file"])).0, 2);
     assert_eq!(type_in(&place, &["launch", "--layout", "circle"]).0, 2);
