@@ -16,7 +16,7 @@ const FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/page.rs"));
 const INDEX: &str = "index.html";
 
 /// The document that describes the API.
-pub const OPENAPI: &str = include_str!("../../../schemas/openapi.json");
+pub const OPENAPI: &str = include_str!("../openapi.json");
 
 /// `/`: the page. With the token in the address a browser gets its cookie, and an address without.
 pub async fn index(

@@ -172,7 +172,7 @@ Example:
     "How many files are here?""#;
 
 /// Made from the type, which a test sees to.
-const RESULT: &str = include_str!("../../../../schemas/result.json");
+const RESULT: &str = include_str!("result.schema.json");
 
 const BATCH: &str = r#"JOBS has one job a line, as a JSON object:
   {"id": "a", "prompt": "Explain src/a.rs", "dir": "app", "timeout": "5m", "allow_tool": ["read_file"]}
