@@ -10,7 +10,7 @@ mod typescript;
 use std::sync::LazyLock;
 
 use alhena_model::message::Message;
-use alhena_model::{Event, Outcome, Setting};
+use alhena_model::{Event, Outcome};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value};
@@ -57,12 +57,7 @@ pub fn files() -> Vec<(String, String)> {
     let pick = |names: &[&str]| -> Vec<Shape> {
         shapes.iter().filter(|shape| names.contains(&shape.name)).cloned().collect()
     };
-    let names: Vec<String> =
-        Setting::ALL.iter().map(|setting| format!("  '{}',\n", setting.name())).collect();
-    let node = typescript::typescript_types(&pick(&["event", "outcome", "message"]))
-        + "\n/** The settings that texts name in backticks. */\nexport const SETTINGS = [\n"
-        + &names.concat()
-        + "] as const;\n";
+    let node = typescript::typescript_types(&pick(&["event", "outcome", "message"]));
     files.push(("packages/node/src/alhena.ts".to_owned(), node));
     files.push(("packages/node/src/run-options.ts".to_owned(), options::typescript_options()));
     files.push(("packages/python/src/alhena/run_options.py".to_owned(), options::python_options()));

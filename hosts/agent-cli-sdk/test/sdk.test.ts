@@ -117,7 +117,7 @@ test('what could not be started is a result too', async () => {
   const missing = await execute({ prompt: 'x', env: { ...env, ALHENA_BIN: path.join(scratch, 'missing') }, ...listen });
   assert.deepEqual([missing.success, missing.exitCode, missing.error], [false, 127, `ALHENA_BIN names no program: ${path.join(scratch, 'missing')}`]);
   const path_ = await execute({ prompt: 'x', env, sessionId: '../../secret', resume: true });
-  assert.equal(path_.error, 'not the id of a session: "../../secret"');
+  assert.equal(path_.error, 'sessionId must be the id of a session, got: "../../secret"');
   assert.deepEqual([errors.length, closed], [2, [2, 127]]);
 });
 

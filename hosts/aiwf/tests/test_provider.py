@@ -83,7 +83,7 @@ class Configuration(unittest.TestCase):
             with self.assertRaises(ProviderError) as raised:
                 provider.generate(prompt, context, system_prompt)
             self.assertEqual(str(raised.exception), message)
-        with self.assertRaisesRegex(ProviderError, "a time must be more than nothing"):
+        with self.assertRaisesRegex(ProviderError, "timeout must be more than 0"):
             provider.generate("Go", {}, response_timeout=-1)
 
     def test_none_is_not_validated(self) -> None:

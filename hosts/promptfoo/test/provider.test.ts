@@ -159,7 +159,7 @@ test('whatever goes wrong is an error, never thrown', async () => { // E-26, E-2
   assert.equal(await error({ timeout_ms: 0 }), 'Gemini CLI error: timeout_ms must be a number > 0, got: 0');
   assert.equal(await error({ yolo: 'yes' }), 'Gemini CLI error: yolo must be true or false, got: "yes"');
   assert.equal(await error({ model: 3 }), 'Gemini CLI error: model must be a string, got: 3');
-  assert.equal(await error({ resume: '../x' }), 'Gemini CLI error: not the id of a session: "../x"');
+  assert.equal(await error({ resume: '../x' }), 'Gemini CLI error: resume must be the id of a session, got: "../x"');
   assert.equal(await error({}, 'break'), 'Gemini CLI error: Exit code 2: broken\nmend it');
   assert.equal(await error({}, 'mutter'), 'Gemini CLI error: Exit code 1: no room on disk');
   assert.equal(await error({}, 'silence'), 'Gemini CLI error: Exit code 1: alhena ended with exit code 1 and said nothing');

@@ -1,26 +1,12 @@
 /** What can go wrong. Every error has a kind, a message that begins with its reason, and a hint that says what to do. */
 
-import { SETTINGS, type Failure, type FailureKind } from './alhena.js';
+import type { Failure, FailureKind } from './alhena.js';
 import type { ResultMessage } from './messages.js';
-import type { Options } from './options.js';
+import { OPTION_OF } from './run-options.js';
 
-/** Settings whose option here is not just their name in camel case. */
-const OTHER_NAMES: { readonly [setting in (typeof SETTINGS)[number]]?: keyof Options } = {
-  dir: 'cwd',
-  include_dir: 'includeDirs',
-  allow_tool: 'allowTools',
-  deny_tool: 'denyTools',
-  policy: 'policies',
-  mcp_server: 'mcpServers',
-  system_prompt_file: 'systemPrompt',
-  no_config: 'useConfig',
-  args: 'extraArgs',
-};
-
-/** Words of `alhena` with the options of this package in place of the settings that they name. */
+/** A message of `alhena` with the options of this package in place of the settings that it names. */
 export function withOptions(text: string): string {
-  const option = (setting: (typeof SETTINGS)[number]) => OTHER_NAMES[setting] ?? setting.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());
-  return SETTINGS.reduce((words, setting) => words.replaceAll(`\`${setting}\``, `\`${option(setting)}\``), text);
+  return text.replace(/`([a-z_]+)`/g, (name, setting: string) => (Object.hasOwn(OPTION_OF, setting) ? `\`${OPTION_OF[setting]}\`` : name));
 }
 
 /** Why a run failed. Messages of Gemini CLI and of the API stay as they are; a run that never began has none. */

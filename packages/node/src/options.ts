@@ -27,9 +27,10 @@ export function runArguments(options: Options, scratch: string): string[] {
     writeFileSync(place, text, { mode: 0o600 });
     return place;
   };
-  add('timeout', limit(options.timeout));
-  add('first-event-timeout', limit(options.firstEventTimeout ?? options.timeout));
-  add('stall-timeout', limit(options.stallTimeout ?? options.timeout));
+  const timeout = limit('timeout', options.timeout);
+  add('timeout', timeout);
+  add('first-event-timeout', limit('firstEventTimeout', options.firstEventTimeout) ?? timeout);
+  add('stall-timeout', limit('stallTimeout', options.stallTimeout) ?? timeout);
   // Absolute: they mean what they mean here, wherever `alhena` works.
   add('dir', absolute(options.cwd));
   add('model', options.model);
@@ -48,7 +49,7 @@ export function runArguments(options: Options, scratch: string): string[] {
     add('system-prompt-mode', options.systemPromptMode);
   }
   if (options.resume === true) args.push('--resume');
-  else add('resume', sessionId(options.resume));
+  else add('resume', sessionId(options.resume, 'resume'));
   add('session-id', sessionId(options.sessionId));
   add('max-turns', options.maxTurns);
   add('max-tokens', options.maxTokens);
@@ -94,9 +95,9 @@ export function environment(options: { env?: Options['env'] }): NodeJS.ProcessEn
 }
 
 /** A session's id, which is never a path. */
-export function sessionId(id: string | undefined): string | undefined {
+export function sessionId(id: string | undefined, option = 'sessionId'): string | undefined {
   if (id !== undefined && !(typeof id === 'string' && /^[A-Za-z0-9_-]+$/.test(id))) {
-    throw new AlhenaError('usage', `not the id of a session: ${JSON.stringify(id)}`, '`listSessions` gives them.');
+    throw new AlhenaError('usage', `${option} must be the id of a session, got: ${JSON.stringify(id)}`, '`listSessions` gives them.');
   }
   return id;
 }
@@ -105,14 +106,10 @@ function absolute(file: string | undefined): string | undefined {
   return file === undefined ? undefined : path.resolve(file);
 }
 
-function limit(value: number | 'none' | undefined): string | undefined {
-  return value === 'none' ? value : time(value);
-}
-
-function time(milliseconds: number | undefined): string | undefined {
-  if (milliseconds === undefined) return undefined;
+function limit(option: string, milliseconds: number | 'none' | undefined): string | undefined {
+  if (milliseconds === undefined || milliseconds === 'none') return milliseconds;
   if (!(milliseconds > 0) || milliseconds === Infinity) {
-    throw new AlhenaError('usage', `a time must be more than nothing, got: ${milliseconds}`);
+    throw new AlhenaError('usage', `${option} must be more than 0, got: ${milliseconds}`);
   }
   return `${Math.max(1, Math.round(milliseconds))}ms`;
 }

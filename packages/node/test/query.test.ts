@@ -9,7 +9,7 @@ import { after, before, test } from 'node:test';
 import { AlhenaError, ask, BinaryNotFoundError, CommandFailedError, detect, findBinary, listSessions, loadMessages, query, RunFailedError, UnsupportedPlatformError } from 'alhena';
 import type { Message, QueryMessage, QueryOptions } from 'alhena';
 
-import { SETTINGS } from '../src/alhena.js';
+import { OPTION_OF } from '../src/run-options.js';
 import { find } from '../src/binary.js';
 import { withOptions } from '../src/errors.js';
 import { runArguments } from '../src/options.js';
@@ -155,7 +155,7 @@ test('errors name the options of this package, and quote others as they are', as
   const hint = 'Leave it out, or give `maxTokens` or `denyTools`; `run_shell_command` is a tool.';
   assert.deepEqual(await told('bad value'), ['`maxCost` has to be more than 0', hint]);
   assert.deepEqual(await told('quote'), ['The API wants a `system_prompt`', 'Take another `model`.']);
-  for (const setting of SETTINGS) assert.match(withOptions(`(\`${setting}\`)`), /^\(`[a-zA-Z]+`\)$/);
+  for (const setting of Object.keys(OPTION_OF)) assert.match(withOptions(`(\`${setting}\`)`), /^\(`[a-zA-Z]+`\)$/);
 });
 
 test('what alhena refuses is an error with its words', async () => {

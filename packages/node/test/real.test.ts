@@ -1,11 +1,13 @@
 // On the real Gemini CLI, with a scripted API that `cargo xtask test real_hosts` starts.
 
 import assert from 'node:assert/strict';
-import { mkdtemp, readFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
 
-import { ask, Client, detect, listSessions, loadMessages, query, RunFailedError, type Message, type QueryMessage, type QueryOptions } from 'alhena';
+import { AlhenaError, ask, Client, detect, listSessions, loadMessages, query, RunFailedError, type Message, type QueryMessage, type QueryOptions } from 'alhena';
+
+import { OPTION_OF, type RunOptions } from '../src/run-options.js';
 
 const scenarios = JSON.parse(process.env['ALHENA_TEST_SCENARIOS'] ?? '{}') as Record<string, string>;
 const skip = Object.keys(scenarios).length === 0 && 'needs ALHENA_TEST_SCENARIOS';
@@ -62,6 +64,32 @@ test('failures have a kind, their reason first, and a hint', { skip }, async () 
   assert.deepEqual(await failed(await place('refused')), ['input', 'Bad argument.', 1]);
   assert.deepEqual((await failed({ ...(await place('talk')), trust: false }))[0], 'untrusted');
   assert.deepEqual(await failed({ ...(await place('hang')), timeout: 8000 }), ['timeout', 'The run took longer than 8 s', 124]);
+});
+
+test('errors name the option with the bad value', { skip }, async () => {
+  const options = await place('write');
+  const at = (name: string) => path.join(options.cwd, name);
+  await mkdir(at('full'));
+  await writeFile(at('full/file'), '');
+  await writeFile(at('bad.json'), '[1]');
+  const bad: { [name in keyof Required<RunOptions>]?: unknown } = {
+    cwd: at('missing'), approval: 'x', sandbox: 'x', includeDirs: [at('missing')], allowTools: ['run_shell_command('],
+    denyTools: ['run_shell_command('], policies: [at('missing')], mcpServers: at('missing'), systemPromptMode: 'x',
+    resume: '', sessionId: 'no/good', timeout: 0, firstEventTimeout: 'soon', stallTimeout: -1, maxTurns: 0, maxAttempts: 0,
+    maxTokens: 0, maxCost: 0, maxCalls: 0, schema: at('missing'), schemaAttempts: -1, record: at('full'), extraArgs: '--debug',
+    offline: at('bad.json'), gemini: at('missing'),
+  };
+  // Any text is a model or a prompt, and these are no options of the command.
+  const without = ['model', 'systemPrompt', 'trust', 'env', 'useConfig'];
+  const all = new Set(Object.keys(OPTION_OF).map((setting) => OPTION_OF[setting] ?? ''));
+  for (const name of [...Object.keys(bad), ...without]) assert.ok(all.has(name), name);
+  for (const [name, value] of Object.entries(bad)) {
+    const more = { ...(name === 'systemPromptMode' && { systemPrompt: 'Be brief.' }), ...(name === 'schemaAttempts' && { schema: {} }) };
+    const error: unknown = await ask('Go', { ...options, ...more, [name]: value } as QueryOptions).catch((error: unknown) => error);
+    assert.ok(error instanceof AlhenaError, name);
+    assert.match(`${error.message} ${error.hint}`, new RegExp(`\\b${name}\\b`));
+    assert.doesNotMatch(`${error.message} ${error.hint}`, new RegExp(`--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`));
+  }
 });
 
 test('an abort and a break end the run', { skip }, async () => {

@@ -3,11 +3,13 @@
 """
 
 import asyncio
+import dataclasses
 import json
 import os
 import stat
 import tempfile
 import unittest
+from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -35,6 +37,7 @@ from alhena import (
     process,
 )
 from alhena.query import Told
+from alhena.run_options import RunOptions
 
 SCENARIOS: dict[str, str] = json.loads(os.environ.get("ALHENA_TEST_SCENARIOS", "{}"))
 WITH_CLI = unittest.skipUnless(SCENARIOS, "needs ALHENA_TEST_SCENARIOS")
@@ -232,9 +235,9 @@ class StandIn(Directory):
         self.assertEqual(wrong(None, None), "the prompt must be a string, got: NoneType")
         self.assertEqual(wrong("hello", {"cwd": "x"}), "the options must be alhena.Options, got: dict")
         self.assertEqual(with_options(allow_tools="write_file"), "allow_tools must be a list, got: 'write_file'")
-        self.assertEqual(with_options(timeout="10"), "a time must be a number of seconds or a timedelta, got: '10'")
+        self.assertEqual(with_options(timeout="10"), "timeout must be a number of seconds or a timedelta, got: '10'")
         for time in (float("nan"), float("inf"), 0):
-            self.assertIn("a time must be more than nothing", with_options(timeout=time))
+            self.assertIn("timeout must be more than 0", with_options(timeout=time))
         self.assertEqual(with_options(cwd=3), "a path must be a string or a Path, got: 3")
         for options in ({"model": "a\0b"}, {"env": {"A": 1}}, {"env": {"A": "x\0"}}):
             self.assertIn("alhena cannot be given that", with_options(**options))
@@ -298,6 +301,11 @@ class StandIn(Directory):
 
         with mock.patch.object(process, "GRACE", 0.2):
             asyncio.run(cancelled())
+
+
+async def _drain(messages: AsyncIterator[Message]) -> None:
+    async for _ in messages:
+        pass
 
 
 @WITH_CLI
@@ -395,6 +403,50 @@ class RealCli(Directory):
         self.assertEqual(results(whole), in_the_end)
         # A command that failed is an error with an exit code.
         self.assertEqual([told[1:] for told in in_the_end], [(True, 3), (True, None), (True, None)] * 2)
+
+    def test_errors_name_the_option_with_the_bad_value(self) -> None:
+        (self.directory / "full").mkdir()
+        (self.directory / "full" / "file").touch()
+        (self.directory / "bad.json").write_text("[1]")
+        missing = self.directory / "missing"
+        bad: dict[str, object] = {
+            "cwd": missing,
+            "approval": "x",
+            "sandbox": "x",
+            "include_dirs": [missing],
+            "allow_tools": ["run_shell_command("],
+            "deny_tools": ["run_shell_command("],
+            "policies": [missing],
+            "mcp_servers": missing,
+            "system_prompt_mode": "x",
+            "resume": "",
+            "session_id": "no/good",
+            "timeout": 0,
+            "first_event_timeout": "soon",
+            "stall_timeout": -1,
+            "max_turns": 0,
+            "max_attempts": 0,
+            "max_tokens": 0,
+            "max_cost": 0,
+            "max_calls": 0,
+            "schema": missing,
+            "schema_attempts": -1,
+            "record": self.directory / "full",
+            "extra_args": "--debug",
+            "offline": self.directory / "bad.json",
+            "gemini": missing,
+        }
+        # Any text is a model or a prompt, and these are no options of the command.
+        without = {"model", "system_prompt", "trust", "env", "use_config"}
+        self.assertEqual(set(bad) | without, {field.name for field in dataclasses.fields(RunOptions)})
+        for name, value in bad.items():
+            more = {"system_prompt": "Be brief."} if name == "system_prompt_mode" else {}
+            more |= {"schema": {}} if name == "schema_attempts" else {}
+            options = self.options("files", **{name: value}, **more)
+            with self.subTest(name), self.assertRaises(AlhenaError) as caught:
+                asyncio.run(_drain(alhena.query("Go", options)))
+            self.assertIn(name, f"{caught.exception.message} {caught.exception.hint}")
+            self.assertNotIn("--" + name.replace("_", "-"), str(caught.exception))
 
     def test_a_run_ends_in_time(self) -> None:
         _, error = self.query("Go", self.options("hang", timeout=6))

@@ -22,5 +22,5 @@ mod run_stdin;
 mod run_stopped;
 mod sessions;
 mod sessions_files;
-mod settings;
+pub mod settings;
 mod terminal;

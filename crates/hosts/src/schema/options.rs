@@ -126,6 +126,15 @@ fn all() -> impl Iterator<Item = (Setting, Offered)> {
     settings.filter_map(|setting| offered(*setting).map(|offered| (*setting, offered)))
 }
 
+/// The option of a package that errors name in place of this setting.
+fn option_of(setting: Setting) -> &'static str {
+    match setting {
+        // The package writes the file.
+        Setting::SystemPromptFile => Setting::SystemPrompt.name(),
+        _ => offered(setting).map_or(setting.name(), |(name, ..)| name),
+    }
+}
+
 fn description(setting: Setting, (_, kind, own): Offered) -> String {
     let text = if own.is_empty() { setting.help() } else { own };
     match kind {
@@ -186,6 +195,11 @@ pub fn python_options() -> String {
         }
         out.push_str(&format!("    {name}: {value}\n    \"\"\"{doc}\"\"\"\n"));
     }
+    out.push_str("\n\nOPTION_OF = {\n");
+    for setting in Setting::ALL.iter().filter(|setting| option_of(**setting) != setting.name()) {
+        out.push_str(&format!("    {:?}: {:?},\n", setting.name(), option_of(*setting)));
+    }
+    out.push_str("}\n\"\"\"The option in place of a setting that errors of `alhena` name, where the names differ.\"\"\"\n");
     out
 }
 
@@ -219,6 +233,10 @@ pub fn typescript_options() -> String {
         let doc = description(setting, offered);
         out.push_str(&format!("  /** {doc}{unit} */\n  {}?: {value} | undefined;\n", camel_case(name)));
     }
-    out.push_str("}\n");
+    out.push_str("}\n\n/** The option in place of each setting that errors of `alhena` name. */\nexport const OPTION_OF: Readonly<Record<string, string>> = {\n");
+    for setting in Setting::ALL {
+        out.push_str(&format!("  {}: '{}',\n", setting.name(), camel_case(option_of(*setting))));
+    }
+    out.push_str("};\n");
     out
 }

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any
 
 from . import process
-from .errors import AlhenaError, CommandFailedError, RunFailedError, UsageError
+from .errors import AlhenaError, CommandFailedError, RunFailedError, UsageError, with_options
 from .messages import Message, ResultMessage, SystemMessage
 from .options import Options
 from .permissions import PermissionResult, PermissionResultDeny, ToolPermissionContext, answer_of
@@ -244,7 +244,7 @@ class _Connection:
         if response["subtype"] == "success":
             answer.set_result(None)
         else:
-            answer.set_exception(UsageError(response["error"]))
+            answer.set_exception(UsageError(with_options(response["error"])))
 
     async def _decide(self, name: str, request: dict[str, Any]) -> None:
         response: dict[str, Any]

@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
+from .run_options import OPTION_OF
+
 if TYPE_CHECKING:
-    from .messages import ResultMessage
+    from .messages import Failure, ResultMessage
+
+
+def with_options(text: str) -> str:
+    """A message of `alhena` with the options of this package in place of the settings that it names."""
+    return re.sub("`([a-z_]+)`", lambda name: f"`{OPTION_OF.get(name[1], name[1])}`", text)
+
+
+def _reason(failure: Failure) -> str:
+    """Why a run failed. Messages of Gemini CLI and of the API stay as they are; a run that never began has none."""
+    own = failure.kind == "budget" or (failure.kind == "input" and failure.exit_code is None and failure.http_status is None)
+    return with_options(failure.message) if own else failure.message
 
 
 class AlhenaError(Exception):
@@ -59,7 +73,7 @@ class RunFailedError(AlhenaError):
     def __init__(self, result: ResultMessage, exit_code: int | None) -> None:
         failure = result.failure
         kind = failure.kind if failure else result.subtype
-        message = failure.message if failure else f"the run ended with {result.subtype}"
-        super().__init__(kind, message, failure.hint if failure else "", exit_code)
+        message = _reason(failure) if failure else f"the run ended with {result.subtype}"
+        super().__init__(kind, message, with_options(failure.hint) if failure else "", exit_code)
         self.result = result
         """The result of the run."""

@@ -87,26 +87,24 @@ class Options(RunOptions):
         return arguments
 
     def _limits(self) -> list[str]:
-        timeout = None if self.timeout is None else _limit(self.timeout)
-        limits = {
-            "timeout": timeout,
-            "first-event-timeout": timeout if self.first_event_timeout is None else _limit(self.first_event_timeout),
-            "stall-timeout": timeout if self.stall_timeout is None else _limit(self.stall_timeout),
-        }
-        return [f"--{name}={limit}" for name, limit in limits.items() if limit is not None]
+        arguments = []
+        for name in ("timeout", "first_event_timeout", "stall_timeout"):
+            own: Seconds | Literal["none"] | None = getattr(self, name)
+            limit = _limit("timeout", self.timeout) if own is None else _limit(name, own)
+            if limit is not None:
+                arguments.append(f"--{name.replace('_', '-')}={limit}")
+        return arguments
 
 
-def _limit(time: Seconds | Literal["none"]) -> str:
-    return "none" if time == "none" else f"{_milliseconds(time)}ms"
-
-
-def _milliseconds(time: Seconds) -> int:
+def _limit(name: str, time: Seconds | Literal["none"] | None) -> str | None:
+    if time is None or time == "none":
+        return time
     seconds = time.total_seconds() if isinstance(time, timedelta) else time
     if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
-        raise UsageError(f"a time must be a number of seconds or a timedelta, got: {time!r}")
+        raise UsageError(f"{name} must be a number of seconds or a timedelta, got: {time!r}")
     if not 0 < seconds < math.inf:
-        raise UsageError(f"a time must be more than nothing, got: {time!r}")
-    return max(1, round(seconds * 1000))
+        raise UsageError(f"{name} must be more than 0, got: {time!r}")
+    return f"{max(1, round(seconds * 1000))}ms"
 
 
 def _path(path: StrPath | None) -> str | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from . import process
-from .errors import CommandFailedError, RunFailedError, UsageError
+from .errors import CommandFailedError, RunFailedError, UsageError, with_options
 from .messages import Message, PartialMessage, ResultMessage, StreamEvent, SystemMessage, message_of, result_of
 from .options import Options
 
@@ -133,7 +133,7 @@ def refused(exit_code: int, stderr: str, stdout: bytes = b"") -> CommandFailedEr
     kind = "usage" if exit_code == 2 else "failed"
     told = _told_in_json(stdout)
     if told is not None:
-        return CommandFailedError(kind, told["message"], told.get("hint") or "", exit_code)
+        return CommandFailedError(kind, with_options(told["message"]), with_options(told.get("hint") or ""), exit_code)
     said = [line for line in stderr.strip().splitlines() if line]
     message = said[0].removeprefix("error: ") if said else f"alhena ended with exit code {exit_code} and said nothing"
     return CommandFailedError(kind if said else "protocol", message, "\n".join(line.removeprefix("hint: ") for line in said[1:]), exit_code)

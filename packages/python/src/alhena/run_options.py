@@ -81,3 +81,17 @@ class RunOptions:
     """Use the scripted model on this machine instead of Gemini; with a file, that scenario."""
     gemini: StrPath | None = None
     """The Gemini CLI to run: a path, a command on PATH, or a version, which is fetched if it is not there."""
+
+
+OPTION_OF = {
+    "dir": "cwd",
+    "include_dir": "include_dirs",
+    "allow_tool": "allow_tools",
+    "deny_tool": "deny_tools",
+    "policy": "policies",
+    "mcp_server": "mcp_servers",
+    "system_prompt_file": "system_prompt",
+    "no_config": "use_config",
+    "args": "extra_args",
+}
+"""The option in place of a setting that errors of `alhena` name, where the names differ."""

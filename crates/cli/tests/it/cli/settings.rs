@@ -10,7 +10,7 @@ use super::run::desk_with;
 
 /// When a bad value is found.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Found {
+pub enum Found {
     /// Before anything is looked for.
     Early,
     /// When the run is prepared.
@@ -20,7 +20,7 @@ enum Found {
 use Found::{Early, Late};
 
 /// A bad value of each setting that has one. Any text is a model or a prompt, and an argument is named by itself.
-const BAD: &[(Setting, &str, Found)] = &[
+pub const BAD: &[(Setting, &str, Found)] = &[
     (Setting::PromptFile, "nowhere.txt", Late),
     (Setting::PromptBy, "x", Early),
     (Setting::Transport, "x", Early),

@@ -1,9 +1,11 @@
 //! Runs: from their start to their end, and for whoever comes later.
 
+use alhena_model::Setting;
 use alhena_testbed::{Deadline, Script, Step, processes_with_env};
 use serde_json::json;
 
 use super::{alhena, goes_on, says, serve};
+use crate::cli::settings::BAD;
 use crate::lab::HostileLab;
 
 #[test]
@@ -246,4 +248,32 @@ fn what_is_said_of_a_run_names_fields_and_what_others_say_is_left_as_it_is() {
     assert_eq!(all("tool_result")[0]["error"]["message"], "not found; try --approval yolo");
     let outcome = &all("finished")[0]["outcome"];
     assert_eq!(outcome["warnings"], json!(warnings), "the same words at the end");
+}
+
+#[test]
+fn errors_over_http_name_the_field_with_the_bad_value() {
+    let place = says("bad-settings", "Hello");
+    let full = place.lab.workspace().join("full");
+    std::fs::create_dir(&full).unwrap();
+    std::fs::write(full.join("file"), "").unwrap();
+    std::fs::write(place.lab.workspace().join("bad.json"), "[1]").unwrap();
+    let served = serve(&place, &["--max-approval", "yolo", "--allow-programs"]);
+    for (setting, value, _) in BAD {
+        let mut options = json!({setting.name(): value});
+        if *setting != Setting::PromptFile {
+            options["prompt"] = json!("hello");
+        }
+        let reply = served.post("/v1/runs", &options);
+        let told = match reply.status {
+            201 => {
+                let failure = served.events(reply.json()["id"].as_str().unwrap()).pop().unwrap().1["outcome"]
+                    ["failure"]
+                    .clone();
+                format!("{} {}", failure["message"], failure["hint"])
+            }
+            _ => reply.body.clone(),
+        };
+        let flag = format!("--{}", setting.name().replace('_', "-"));
+        assert!(told.contains(setting.name()) && !told.contains(&flag), "{setting}: {told}");
+    }
 }
