@@ -120,13 +120,11 @@ const OPTIONS_IN_TEXTS: &[(&str, &str)] = &[
     ("crates/model/src/judge/stderr.rs", "`node --"),
     ("crates/wire/src/release.rs", "`--"),
     // Command lines that hosts write for the programs that Alhena stands in for.
-    ("crates/hosts/src/agent_cli_sdk.rs", ""),
     ("crates/hosts/src/claude/options.rs", "--permission-prompt-tool stdio"),
     ("crates/hosts/src/claude/options.rs", "`alhena claude --help`"),
     ("crates/hosts/src/dialect/", ""),
     ("crates/hosts/src/dialect/", "--resume and --session-id together"),
     ("crates/hosts/src/dialect/", "--sandbox "),
-    ("crates/hosts/src/promptfoo/config.rs", ""),
 ];
 
 /// The string literals of a source without its tests that have an option of a command line in them.
