@@ -24,8 +24,9 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::Parser;
+use alhena_model::{Failure, FailureKind, Outcome, Setting};
 use clap::error::{ContextKind, ContextValue};
+use clap::{Parser, ValueEnum};
 
 use crate::commands::Cli;
 use crate::output::Stream;
@@ -47,14 +48,16 @@ fn main() -> ExitCode {
         command_error::complain_in_json();
     }
     let is_run = arguments.get(1).is_some_and(|command| command == "run");
+    let view = if is_run { requested_view(&arguments) } else { None };
     match Cli::try_parse_from(with_scenario(arguments)) {
         Ok(cli) => cli.execute(),
-        Err(error) => refuse(&if is_run { with_true_tips(error) } else { error }),
+        Err(error) => refuse(&if is_run { with_true_tips(error) } else { error }, view),
     }
 }
 
-/// What the parser of the arguments has to say: what is wrong with them, or the help that they ask for.
-fn refuse(error: &clap::Error) -> ExitCode {
+/// What the parser of the arguments has to say: what is wrong with them, or the help that they ask for. A program that reads
+/// the outcome of a run gets one as well.
+fn refuse(error: &clap::Error, view: Option<views::Name>) -> ExitCode {
     let text = error.render();
     if !error.use_stderr() {
         // All of the help is ours, so its colours are too.
@@ -66,9 +69,14 @@ fn refuse(error: &clap::Error) -> ExitCode {
     // It quotes the arguments.
     let text = text.to_string();
     if command_error::complains_in_json() {
-        let message = text.strip_prefix("error: ").unwrap_or(&text);
-        command_error::complain(&message.trim_end(), "");
+        command_error::complain(&with_setting(error, &text).trim_end(), "");
         return ExitCode::from(2);
+    }
+    if let Some(view) = view {
+        let reason = with_setting(error, text.split("\n\n").next().unwrap_or_default());
+        let reason = reason.split_whitespace().collect::<Vec<_>>().join(" ");
+        let outcome = Outcome::not_begun(Failure::new(FailureKind::Input, reason));
+        views::failed_to_start(view, outcome, views::Target::stdout());
     }
     let painted = Colours::of(Stream::Err).paint(Paint::Red, "error:");
     match text.strip_prefix("error:") {
@@ -76,6 +84,31 @@ fn refuse(error: &clap::Error) -> ExitCode {
         None => output::say_part(text),
     }
     ExitCode::from(2)
+}
+
+/// The text of an error with the setting in place of the option that it is about.
+fn with_setting(error: &clap::Error, text: &str) -> String {
+    let text = text.strip_prefix("error: ").unwrap_or(text);
+    let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg) else { return text.to_owned() };
+    let name = option.trim_start_matches('-').split([' ', '=', '[']).next().unwrap_or_default();
+    match Setting::named(&name.replace('-', "_")) {
+        Some(setting) => text.replace(&format!("'{option}'"), &setting.to_string()),
+        None => text.to_owned(),
+    }
+}
+
+/// The view that the arguments ask for, known even where others of them are wrong.
+fn requested_view(arguments: &[OsString]) -> Option<views::Name> {
+    let mut words = arguments.iter().take_while(|word| *word != "--").filter_map(|word| word.to_str());
+    let name = loop {
+        let word = words.next()?;
+        match word.strip_prefix("--as=") {
+            Some(name) => break name,
+            None if word == "--as" => break words.next()?,
+            None => {}
+        }
+    };
+    views::Name::from_str(name, false).ok()
 }
 
 /// Whether a command is asked for JSON; known before its arguments are understood, because those may be wrong.

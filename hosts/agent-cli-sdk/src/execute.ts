@@ -1,5 +1,5 @@
 import { AlhenaError, BinaryNotFoundError, type Event } from 'alhena';
-import { cancelled, environment, json, refused, runArguments, start, withScratch, type Options } from 'alhena/adapter';
+import { cancelled, environment, json, refused, runArguments, sessionId, start, withScratch, type Options } from 'alhena/adapter';
 
 import type { ExecuteOptions, ExecuteResult, UnifiedMessage } from './types.js';
 
@@ -26,7 +26,7 @@ export function alhenaOptions(options: ExecuteOptions): Options {
     allowTools: options.allowedTools,
     denyTools: options.disallowedTools,
     schema: options.schema,
-    ...(options.resume ? { resume: options.sessionId ?? true } : { sessionId: options.sessionId }),
+    ...(options.resume ? { resume: sessionId(options.sessionId) ?? true } : { sessionId: options.sessionId }),
   };
 }
 

@@ -210,9 +210,9 @@ class StandIn(Directory):
         self.assertEqual((error.kind, error.message, error.hint, error.exit_code), ("usage", "no such model", "Take another.", 2))
 
     def test_an_error_names_options_as_python_does(self) -> None:
-        usage = {name: 0 for name in ("prompt", "cached", "output", "thoughts", "tool", "total")} | {"models": {}}
+        usage: dict[str, Any] = {name: 0 for name in ("prompt", "cached", "output", "thoughts", "tool", "total")} | {"models": {}}
         failure = {"kind": "input", "message": "`max_cost` has to be more than 0", "hint": "Leave `max_cost` out."}
-        outcome = {"status": "failed", "text": "", "final_text": "", "session_id": None, "duration_ms": 0, "usage": usage}
+        outcome: dict[str, Any] = {"status": "failed", "text": "", "final_text": "", "session_id": None, "duration_ms": 0, "usage": usage}
         outcome |= {"files": [], "warnings": [], "failure": failure}
         line = json.dumps({"type": "result", "outcome": outcome, "messages": []})
         error = self.failure_of(f"cat <<'END'\n{line}\nEND\nexit 2")
@@ -440,7 +440,7 @@ class RealCli(Directory):
         without = {"model", "system_prompt", "trust", "env", "use_config"}
         self.assertEqual(set(bad) | without, {field.name for field in dataclasses.fields(RunOptions)})
         for name, value in bad.items():
-            more = {"system_prompt": "Be brief."} if name == "system_prompt_mode" else {}
+            more: dict[str, Any] = {"system_prompt": "Be brief."} if name == "system_prompt_mode" else {}
             more |= {"schema": {}} if name == "schema_attempts" else {}
             options = self.options("files", **{name: value}, **more)
             with self.subTest(name), self.assertRaises(AlhenaError) as caught:

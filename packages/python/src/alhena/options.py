@@ -97,8 +97,10 @@ class Options(RunOptions):
 
 
 def _limit(name: str, time: Seconds | Literal["none"] | None) -> str | None:
-    if time is None or time == "none":
-        return time
+    if time is None:
+        return None
+    if time == "none":
+        return "none"
     seconds = time.total_seconds() if isinstance(time, timedelta) else time
     if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
         raise UsageError(f"{name} must be a number of seconds or a timedelta, got: {time!r}")
