@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use alhena_model::{Stop, Timestamp};
+use alhena_model::{Stop, Timestamp, options};
 use alhena_sys::growth::Growth;
 use alhena_sys::poll::{self, Wanted};
 use alhena_sys::processes;
@@ -197,8 +197,8 @@ impl Process {
     }
 
     /// What is known of it from its start.
-    pub(crate) fn about(&self) -> About {
-        About::new(self.ward.run_dir.mark().to_owned(), self.ward.stderr.clone())
+    pub(crate) fn about(&self, transport: options::Transport) -> About {
+        About::new(self.ward.run_dir.mark().to_owned(), self.ward.stderr.clone(), transport)
     }
 
     /// The session files of its home; none if it works in the user's own.

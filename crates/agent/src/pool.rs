@@ -29,7 +29,7 @@ use crate::env::Environment;
 use crate::find::Gemini;
 use crate::prepare::{RunError, prompt};
 use crate::prices;
-use crate::request::{Prompt, ResolvedRequest, RunExtras};
+use crate::request::{Prompt, ResolvedRequest, RunExtras, Transport};
 use crate::run::{About, Over, Queue, Run, Sessions, Stopper};
 
 /// Limits of a [`Pool`]. Every one has a method that sets it.
@@ -235,7 +235,7 @@ impl Pool {
         if !self.desk.tell(News::Asked(Box::new(waiting))) {
             return Err(RunError::failed(FailureKind::Crashed, "the pool is closed"));
         }
-        let about = About::new(String::new(), PathBuf::new());
+        let about = About::new(String::new(), PathBuf::new(), Transport::Acp);
         Ok(Run::new(items, queued, Stopper::new(ours, over), about, Sessions::default()))
     }
 

@@ -110,6 +110,11 @@ pub fn is_recording(dir: &Path) -> bool {
     dir.join(names::HEADER).is_file()
 }
 
+/// Returns how the recorded run talked to the CLI.
+pub fn transport(dir: &Path) -> io::Result<Transport> {
+    Ok(header(dir)?.transport)
+}
+
 /// The session files of a recording.
 pub fn session_files(dir: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(dir.join(names::SESSIONS)).into_iter().flatten().flatten();
@@ -137,12 +142,16 @@ pub fn play_by(
     play_with(dir, |witnesses| make(Interpreter::with(witnesses)), each)
 }
 
+fn header(dir: &Path) -> io::Result<Header> {
+    Ok(serde_json::from_slice(&fs::read(dir.join(names::HEADER))?)?)
+}
+
 fn play_with(
     dir: &Path,
     interpreter: impl FnOnce(Witnesses) -> Interpreter,
     mut each: impl FnMut(Item),
 ) -> io::Result<Arc<Outcome>> {
-    let header: Header = serde_json::from_slice(&fs::read(dir.join(names::HEADER))?)?;
+    let header = header(dir)?;
     if header.format != FORMAT {
         return Err(io::Error::other(format!(
             "the recording has format {}; this release reads {FORMAT}",

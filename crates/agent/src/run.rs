@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 
+use alhena_model::options::Transport;
 use alhena_model::{Conversation, Event, EventKind, Failure, FailureKind, Outcome};
 use alhena_sys::sockets;
 use async_channel::{Receiver, Sender};
@@ -47,11 +48,13 @@ pub struct About {
     pub mark: String,
     /// Where the CLI's stderr is while the run goes on.
     pub stderr: PathBuf,
+    /// How Alhena talks to the CLI.
+    pub transport: Transport,
 }
 
 impl About {
-    pub(crate) fn new(mark: String, stderr: PathBuf) -> Self {
-        Self { mark, stderr }
+    pub(crate) fn new(mark: String, stderr: PathBuf, transport: Transport) -> Self {
+        Self { mark, stderr, transport }
     }
 }
 
@@ -323,7 +326,7 @@ mod tests {
         let (queue, items, queued) = Queue::new();
         drop(queue);
         let stopper = Stopper::new(sockets::Stream::pair().unwrap().0, Over::default());
-        let about = About::new(String::new(), PathBuf::new());
+        let about = About::new(String::new(), PathBuf::new(), Transport::Headless);
         let outcome = Run::new(items, queued, stopper, about, Sessions::default()).outcome_blocking();
         let kind = outcome.failure.as_ref().map(|failure| failure.kind);
         assert_eq!((outcome.status, kind), (Status::Failed, Some(FailureKind::Crashed)));

@@ -126,7 +126,7 @@ fn launch(
         events,
         queued,
         Stopper::new(stopper, process.over.clone()),
-        process.about(),
+        process.about(Transport::Headless),
         process.sessions.clone(),
     );
     let headless = Headless {

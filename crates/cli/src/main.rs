@@ -89,7 +89,9 @@ fn refuse(error: &clap::Error, view: Option<views::Name>) -> ExitCode {
 /// The text of an error with the setting in place of the option that it is about.
 fn with_setting(error: &clap::Error, text: &str) -> String {
     let text = text.strip_prefix("error: ").unwrap_or(text);
-    let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg) else { return text.to_owned() };
+    let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg) else {
+        return text.to_owned();
+    };
     let name = option.trim_start_matches('-').split([' ', '=', '[']).next().unwrap_or_default();
     match Setting::named(&name.replace('-', "_")) {
         Some(setting) => text.replace(&format!("'{option}'"), &setting.to_string()),

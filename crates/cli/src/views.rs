@@ -13,6 +13,7 @@ use alhena_agent::Item;
 use alhena_hosts::native::JsonReport;
 use alhena_hosts::openase::Mode;
 use alhena_hosts::promptfoo;
+use alhena_model::options::Transport;
 use alhena_model::{Conversation, Source, Timestamp};
 use alhena_model::{Event, EventKind, Outcome};
 use clap::ValueEnum;
@@ -27,6 +28,9 @@ use crate::style::{Colours, Harmless, Paint, with_flags};
 
 /// A view of a run.
 pub trait View {
+    /// How the CLI is talked to; comes before the first event.
+    fn transport(&mut self, _transport: Transport) {}
+
     /// Something happened.
     fn event(&mut self, _event: &Event) -> io::Result<()> {
         Ok(())

@@ -9,6 +9,7 @@ use std::borrow::Cow;
 
 use alhena_model::conversation::{EntryTokens, as_record};
 use alhena_model::message::{Block, Message, Role};
+use alhena_model::options::Transport;
 use alhena_model::{Entry, Event, EventKind, FileChange, Source, Thought, ToolEnd, ToolRun, Usage};
 
 /// A text is told again when it has grown by this part of what was told, so that all that is told of an answer stays in
@@ -23,8 +24,9 @@ pub struct Streamed {
     entries: Vec<Entry<'static>>,
     /// A result has come: what the model says next is another answer.
     answered: bool,
-    /// The last answer was recorded before its first call, as over ACP: its calls come one by one, each with its result, and only a
-    /// record says that there is another answer.
+    /// Over ACP the calls of an answer come one by one, each with its result.
+    over_acp: bool,
+    /// The last answer was recorded before its first call. Over ACP only a record says that there is another answer.
     one_by_one: bool,
     /// The record of an answer of which nothing else has come.
     recorded: Option<(String, EntryTokens)>,
@@ -33,6 +35,11 @@ pub struct Streamed {
 }
 
 impl Streamed {
+    /// Says how the CLI is talked to.
+    pub fn transport(&mut self, transport: Transport) {
+        self.over_acp = transport == Transport::Acp;
+    }
+
     /// Takes an event, and gives the message that it added to, as far as it has grown. Small additions to a long text are
     /// gathered.
     pub fn event(&mut self, event: &Event) -> Option<Message<'static>> {
@@ -68,7 +75,8 @@ impl Streamed {
                 }
                 let at = self.answer(event);
                 let answer = self.entries.get(at).filter(|answer| answer.runs.is_empty());
-                self.one_by_one = answer.map_or(self.one_by_one, |answer| answer.tokens.is_some());
+                let recorded_before = answer.map_or(self.one_by_one, |answer| answer.tokens.is_some());
+                self.one_by_one = self.over_acp && recorded_before;
                 let (id, name) = (id.clone().into(), name.clone().into());
                 let run = ToolRun { id, name, input: (**input).clone(), agent: None, end: None };
                 self.last(|entry| entry.runs.push(run))

@@ -363,6 +363,7 @@ impl fmt::Debug for Canceller {
 mod tests {
     use std::sync::mpsc;
 
+    use alhena_model::options;
     use alhena_sys::sockets;
 
     use super::*;
@@ -376,7 +377,7 @@ mod tests {
         let (orders, taken) = mpsc::channel();
         let (bell, _rung) = sockets::Stream::pair().unwrap();
         let (_closed, is_closed) = async_channel::bounded(1);
-        let about = About::new(String::new(), PathBuf::new());
+        let about = About::new(String::new(), PathBuf::new(), options::Transport::Acp);
         let known = SharedOpened::default();
         let hotline = Arc::new(Hotline::new(orders, bell));
         let mut conversation = Conversation::new(hotline, about, known.clone(), is_closed, false);

@@ -104,6 +104,7 @@ fn convert(args: &Args) -> Result<Arc<Outcome>, Trouble> {
     let open = |claims| views::open(name, Target::stdout(), true, claims);
     if recording::is_recording(&args.input) {
         let mut view = open(Claims::Checked);
+        view.transport(recording::transport(&args.input).map_err(|error| named(&args.input, &error))?);
         view.sessions(&recording::session_files(&args.input));
         let outcome = play(args, name, &mut *view)?;
         return view.close(&outcome).map(|()| outcome).map_err(Trouble::Output);

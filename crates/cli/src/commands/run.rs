@@ -184,6 +184,7 @@ fn follow(
 ) -> io::Result<std::sync::Arc<Outcome>> {
     interrupts.stop(run.stopper());
     let mut view = views::open(view, target, quiet, Claims::Checked);
+    view.transport(run.about().transport);
     let mut written = Ok(());
     while let Some(item) = run.next_item_blocking() {
         if written.is_ok() {

@@ -11,6 +11,7 @@ use alhena_hosts::agent_cli_sdk::{self, unified};
 use alhena_hosts::streamed::Streamed;
 use alhena_model::answer::last_structure;
 use alhena_model::message::{Message, in_claude_order};
+use alhena_model::options::Transport;
 use alhena_model::{Conversation, Include};
 use alhena_model::{Event, EventKind, Outcome};
 use alhena_wire::session::Session;
@@ -149,6 +150,10 @@ impl MessageLines {
 }
 
 impl View for MessageLines {
+    fn transport(&mut self, transport: Transport) {
+        self.streamed.transport(transport);
+    }
+
     fn event(&mut self, event: &Event) -> io::Result<()> {
         self.said.event(event);
         // The result says it all.

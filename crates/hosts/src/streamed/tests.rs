@@ -128,6 +128,7 @@ fn recorded(streamed: &mut Streamed) {
 #[test]
 fn calls_of_one_answer_that_come_one_by_one_stay_in_it() {
     let mut streamed = Streamed::default();
+    streamed.transport(Transport::Acp);
     tell(&mut streamed, started());
     // Over ACP an answer is recorded before its first call, also one without text.
     recorded(&mut streamed);
@@ -154,4 +155,19 @@ fn calls_of_answers_that_are_recorded_later_are_not_joined() {
         recorded(&mut streamed);
         tell(&mut streamed, result(id, "", true, Some("x"), None));
     }
+}
+
+#[test]
+fn headless_a_record_that_is_read_before_its_call_joins_no_answers() {
+    let mut streamed = Streamed::default();
+    tell(&mut streamed, started());
+    recorded(&mut streamed);
+    let mut answers = Vec::new();
+    // The record of the second answer is read after its call.
+    for id in ["1", "2"] {
+        answers.push(tell(&mut streamed, call(id, "read_file", json!({"file_path": id}))).unwrap());
+        tell(&mut streamed, result(id, "", true, Some("x"), None));
+    }
+    assert_ne!(answers[0]["id"], answers[1]["id"]);
+    assert_eq!(answers[1]["content"].as_array().unwrap().len(), 1);
 }

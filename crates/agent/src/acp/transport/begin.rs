@@ -24,7 +24,7 @@ use crate::neighbours::Neighbours;
 use crate::prepare::{Ready, RunError, prompt};
 use crate::prices;
 use crate::recording::{LONGEST_LINE, Recorder};
-use crate::request::ResolvedRequest;
+use crate::request::{ResolvedRequest, Transport};
 use crate::run::{Queue, Run, Stopper};
 use crate::start;
 use crate::tail::SessionTail;
@@ -49,7 +49,7 @@ pub(in crate::acp) fn converse(
         let ends = Ends { bell: rung, orders: taken, hotline: Arc::downgrade(&hotline), closed };
         let recorder = None;
         let acp = begin(Parts { ready, opening, pipe, keeper, request, recorder, ends, started })?;
-        let about = acp.process.about();
+        let about = acp.process.about(Transport::Acp);
         let opened = acp.opened.clone();
         let hooked = acp.deciders.is_some();
         spawn(acp)?;
@@ -87,7 +87,7 @@ pub(crate) fn run_once(
             cancelled: false,
             terms: None,
         });
-        let (about, sessions) = (acp.process.about(), acp.process.sessions.clone());
+        let (about, sessions) = (acp.process.about(Transport::Acp), acp.process.sessions.clone());
         let stopper = Stopper::new(bell, acp.process.over.clone());
         spawn(acp)?;
         Ok(Run::new(items, queued, stopper, about, sessions))

@@ -13,6 +13,7 @@ use alhena_hosts::claude::control::{Ask, Incoming, User};
 use alhena_hosts::claude::lines;
 use alhena_hosts::claude::permission::{Update, Verdict};
 use alhena_model::Outcome;
+use alhena_model::options::Transport;
 use serde_json::{Value, json};
 
 use super::interrupt::INTERRUPTED;
@@ -203,7 +204,8 @@ impl Driven {
     fn prompt(&mut self, text: &str) {
         match self.talk.prompt(text) {
             Ok(turn) => {
-                let view = views::open(Name::MessageLines, Target::stdout(), true, Claims::Checked);
+                let mut view = views::open(Name::MessageLines, Target::stdout(), true, Claims::Checked);
+                view.transport(Transport::Acp);
                 self.turn = Some(Going { canceller: turn.canceller(), view });
                 happening::follow(0, turn, self.sender.clone());
             }

@@ -4,6 +4,7 @@ use std::io::{self, BufRead};
 
 use alhena_agent::Talk;
 use alhena_agent::TurnItem;
+use alhena_model::options::Transport;
 
 use super::input::Input;
 use super::interrupt::{INTERRUPTED, Interrupts};
@@ -75,6 +76,7 @@ fn turn(
     let mut turn = talk.prompt(prompt)?;
     interrupts.begin(turn.canceller());
     let mut view = views::open(name, Target::stdout(), false, Claims::Checked);
+    view.transport(Transport::Acp);
     let mut written = Ok(());
     while let Some(item) = turn.next_blocking() {
         match item {
