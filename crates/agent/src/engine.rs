@@ -8,7 +8,6 @@ mod outlet;
 use std::collections::VecDeque;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use alhena_model::{Stop, Timestamp, options};
@@ -295,7 +294,7 @@ impl Process {
     ) {
         let Self { ward, over, .. } = self;
         drop(ward);
-        over.store(true, Ordering::Release);
+        over.set();
         between();
         for (outlet, mut waiting) in last {
             while !outlet.hand_out(&mut waiting) && outlet.listener() != Listener::Gone {

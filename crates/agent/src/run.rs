@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 
 use alhena_model::options::Transport;
@@ -58,15 +58,39 @@ impl About {
     }
 }
 
-/// Stops a run from anywhere: a signal handler, another thread.
+/// Stops a run from anywhere: a signal handler, another thread. It holds no descriptor once the run is over.
 #[derive(Clone)]
 pub struct Stopper {
-    socket: Arc<sockets::Stream>,
     over: Over,
 }
 
-/// Whether nothing of a run is left: no process, no directory.
-pub(crate) type Over = Arc<AtomicBool>;
+/// Whether nothing of a run is left, no process and no directory, and until then the callers' way to its engine.
+#[derive(Clone, Default)]
+pub(crate) struct Over(Arc<Mutex<Line>>);
+
+enum Line {
+    /// The run goes on. The socket is missing until there is a [`Stopper`].
+    Open(Option<sockets::Stream>),
+    /// The run is over.
+    Closed,
+}
+
+impl Default for Line {
+    fn default() -> Self {
+        Self::Open(None)
+    }
+}
+
+impl Over {
+    /// Says that nothing of the run is left. Closes the socket, however many stoppers there are.
+    pub(crate) fn set(&self) {
+        *self.0.lock() = Line::Closed;
+    }
+
+    fn is_set(&self) -> bool {
+        matches!(*self.0.lock(), Line::Closed)
+    }
+}
 
 const GENTLY: u8 = b'x';
 /// Wakes the engine and asks for nothing.
@@ -76,7 +100,12 @@ pub(crate) const AT_ONCE: u8 = b'!';
 
 impl Stopper {
     pub(crate) fn new(socket: sockets::Stream, over: Over) -> Self {
-        Self { socket: Arc::new(socket), over }
+        let mut line = over.0.lock();
+        if let Line::Open(open) = &mut *line {
+            *open = Some(socket);
+        }
+        drop(line);
+        Self { over }
     }
 
     /// Asks the run to stop; its outcome will be cancelled. Asking twice does no harm.
@@ -92,12 +121,14 @@ impl Stopper {
 
     /// Whether nothing of the run is left, no process and no directory, so that this program can end without harm.
     pub fn is_over(&self) -> bool {
-        self.over.load(Ordering::Acquire)
+        self.over.is_set()
     }
 
     fn say(&self, word: u8) {
-        // A full or closed socket means that it was asked before, or is over.
-        let _over = (&*self.socket).write(&[word]);
+        if let Line::Open(Some(socket)) = &*self.over.0.lock() {
+            // A full or closed socket means that it was asked before, or is over.
+            let _over = (&*socket).write(&[word]);
+        }
     }
 }
 
@@ -330,5 +361,25 @@ mod tests {
         let outcome = Run::new(items, queued, stopper, about, Sessions::default()).outcome_blocking();
         let kind = outcome.failure.as_ref().map(|failure| failure.kind);
         assert_eq!((outcome.status, kind), (Status::Failed, Some(FailureKind::Crashed)));
+    }
+
+    #[test]
+    fn stoppers_that_outlive_their_run_hold_no_socket() {
+        let (ours, mut theirs) = sockets::Stream::pair().unwrap();
+        theirs.set_nonblocking(true).unwrap();
+        let mut read = || std::io::Read::read(&mut theirs, &mut [0; 8]).map_err(|error| error.kind());
+        let over = Over::default();
+        let stopper = Stopper::new(ours, over.clone());
+        let other = stopper.clone();
+        assert_eq!(read(), Err(std::io::ErrorKind::WouldBlock));
+        other.stop();
+        assert_eq!((read(), stopper.is_over()), (Ok(1), false));
+        over.set();
+        stopper.stop();
+        assert_eq!((read(), stopper.is_over(), other.is_over()), (Ok(0), true, true));
+        // The same where the run was over before anybody could stop it.
+        let (ours, mut theirs) = sockets::Stream::pair().unwrap();
+        let late = Stopper::new(ours, over);
+        assert_eq!((std::io::Read::read(&mut theirs, &mut [0; 8]).unwrap(), late.is_over()), (0, true));
     }
 }

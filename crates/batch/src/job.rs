@@ -136,17 +136,30 @@ impl std::fmt::Display for Mark {
     }
 }
 
-impl std::str::FromStr for Mark {
-    type Err = ();
+/// A text that is not a [`Mark`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BadMark;
 
-    fn from_str(text: &str) -> Result<Self, ()> {
+impl std::fmt::Display for BadMark {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a mark has 32 hexadecimal digits")
+    }
+}
+
+impl std::error::Error for BadMark {}
+
+impl std::str::FromStr for Mark {
+    type Err = BadMark;
+
+    fn from_str(text: &str) -> Result<Self, BadMark> {
         let mut mark = [0; 16];
-        if text.len() != 32 || !text.is_ascii() {
-            return Err(());
+        // The conversion below accepts a sign too.
+        if text.len() != 32 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return Err(BadMark);
         }
         for (place, digits) in mark.iter_mut().zip(text.as_bytes().chunks(2)) {
-            let digits = std::str::from_utf8(digits).map_err(drop)?;
-            *place = u8::from_str_radix(digits, 16).map_err(drop)?;
+            let digits = std::str::from_utf8(digits).map_err(|_| BadMark)?;
+            *place = u8::from_str_radix(digits, 16).map_err(|_| BadMark)?;
         }
         Ok(Self(mark))
     }

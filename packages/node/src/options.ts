@@ -34,7 +34,7 @@ export function runArguments(options: Options, scratch: string): string[] {
   // Absolute: they mean what they mean here, wherever `alhena` works.
   add('dir', absolute(options.cwd));
   add('model', options.model);
-  if (options.trust) args.push(options.trust === 'settings' ? '--trust=settings' : '--trust');
+  args.push(...trustArguments(options.trust));
   add('sandbox', typeof options.sandbox === 'boolean' ? (options.sandbox ? 'on' : 'off') : options.sandbox);
   each('include-dir', options.includeDirs?.map((directory) => path.resolve(directory)));
   each('allow-tool', options.allowTools);
@@ -85,6 +85,14 @@ function check(options: Options): void {
   fits(['resume'], 'the id of a session, or true', (value) => typeof value === 'string' || value === true);
   fits(['schema'], 'a JSON schema or a file', (value) => typeof value === 'string' || isObject(value));
   fits(['mcpServers'], 'an object of servers or a file', (value) => typeof value === 'string' || isObject(value));
+}
+
+/** The option for a folder that is not trusted. A typo must not trust it. */
+export function trustArguments(trust: Options['trust'] | null): string[] {
+  if (trust === undefined || trust === null || trust === false) return [];
+  if (trust === true) return ['--trust'];
+  if (trust === 'settings') return ['--trust=settings'];
+  throw new AlhenaError('usage', `trust must be a boolean or 'settings', got: ${JSON.stringify(trust)}`);
 }
 
 const isObject = (value: unknown) => typeof value === 'object' && value !== null && !Array.isArray(value);

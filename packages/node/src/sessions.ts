@@ -3,7 +3,7 @@
 import path from 'node:path';
 
 import type { Message } from './alhena.js';
-import { environment, sessionId, type Options } from './options.js';
+import { environment, sessionId, trustArguments, type Options } from './options.js';
 import { answer, communicate } from './process.js';
 
 /** Where to look, and with what. */
@@ -30,7 +30,7 @@ const NOT_INSTALLED = 3;
 export async function detect(options: Where & Pick<Options, 'gemini' | 'trust' | 'useConfig'> = {}): Promise<Detected | null> {
   const args = ['detect', '--json', directory(options)];
   if (options.gemini !== undefined) args.push(`--gemini=${options.gemini}`);
-  if (options.trust) args.push(options.trust === 'settings' ? '--trust=settings' : '--trust');
+  args.push(...trustArguments(options.trust));
   if (options.useConfig === false) args.push('--no-config');
   const done = await communicate({ args, env: environment(options), binary: options.binary });
   return done.exitCode === NOT_INSTALLED ? null : (answer(done) as Detected);

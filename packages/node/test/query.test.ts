@@ -264,6 +264,14 @@ test('options become arguments, and long ones files', async () => {
   assert.deepEqual(runArguments({ timeout: 9, stallTimeout: 5, resume: true }, scratch).slice(2), ['--first-event-timeout=9ms', '--stall-timeout=5ms', '--resume']);
   assert.deepEqual(runArguments({ timeout: 'none' }, scratch).slice(1), ['--timeout=none', '--first-event-timeout=none', '--stall-timeout=none']);
   assert.deepEqual(runArguments({ firstEventTimeout: 'none', stallTimeout: 'none' }, scratch).slice(1), ['--first-event-timeout=none', '--stall-timeout=none']);
+  assert.deepEqual(runArguments({ trust: 'settings' }, scratch).slice(1), ['--trust=settings']);
+  assert.deepEqual(runArguments({ trust: false }, scratch).slice(1), []);
+  for (const trust of ['x', 'Settings', 'true', '', 1, 0, {}]) {
+    const wrong = { trust } as QueryOptions;
+    const refused = { kind: 'usage', message: `trust must be a boolean or 'settings', got: ${JSON.stringify(trust)}` };
+    assert.throws(() => runArguments(wrong, scratch), refused);
+    await assert.rejects(detect({ ...wrong, env }), refused);
+  }
   for (const wrong of [{ timeout: 0 }, { timeout: Number.NaN }, { resume: '../s' }, { sessionId: 'a.json' }]) {
     assert.throws(() => runArguments(wrong, scratch), { kind: 'usage' });
   }

@@ -73,14 +73,14 @@ test('errors name the option with the bad value', { skip }, async () => {
   await writeFile(at('full/file'), '');
   await writeFile(at('bad.json'), '[1]');
   const bad: { [name in keyof Required<RunOptions>]?: unknown } = {
-    cwd: at('missing'), approval: 'x', sandbox: 'x', includeDirs: [at('missing')], allowTools: ['run_shell_command('],
+    cwd: at('missing'), approval: 'x', trust: 'x', sandbox: 'x', includeDirs: [at('missing')], allowTools: ['run_shell_command('],
     denyTools: ['run_shell_command('], policies: [at('missing')], mcpServers: at('missing'), systemPromptMode: 'x',
     resume: '', sessionId: 'no/good', timeout: 0, firstEventTimeout: 'soon', stallTimeout: -1, maxTurns: 0, maxAttempts: 0,
     maxTokens: 0, maxCost: 0, maxCalls: 0, schema: at('missing'), schemaAttempts: -1, record: at('full'), extraArgs: '--debug',
     offline: at('bad.json'), gemini: at('missing'),
   };
   // Any text is a model or a prompt, and these are no options of the command.
-  const without = ['model', 'systemPrompt', 'trust', 'env', 'useConfig'];
+  const without = ['model', 'systemPrompt', 'env', 'useConfig'];
   const all = new Set(Object.keys(OPTION_OF).map((setting) => OPTION_OF[setting] ?? ''));
   for (const name of [...Object.keys(bad), ...without]) assert.ok(all.has(name), name);
   for (const [name, value] of Object.entries(bad)) {

@@ -156,6 +156,18 @@ class Arguments(Directory):
         )  # fmt: skip
         self.assertEqual(Options(sandbox=False, resume=True).arguments(self.directory)[1:], ["--sandbox=off", "--resume"])
 
+    def test_only_true_and_settings_trust_a_folder(self) -> None:
+        trusting: list[tuple[Any, list[str]]] = [(True, ["--trust"]), ("settings", ["--trust=settings"]), (False, []), (None, [])]
+        for trust, arguments in trusting:
+            self.assertEqual(Options(trust=trust).arguments(self.directory)[1:], arguments)
+        typos: list[Any] = ["x", "Settings", "true", "false", "", 1, 0, ["settings"]]
+        for typo in typos:
+            with self.subTest(typo), self.assertRaises(UsageError) as caught:
+                Options(trust=typo).arguments(self.directory)
+            self.assertEqual(caught.exception.message, f"trust must be True, False or 'settings', got: {typo!r}")
+        with self.assertRaises(UsageError):
+            alhena.detect(self.directory, trust=typos[0])
+
     def test_relative_directories_are_those_of_the_caller(self) -> None:
         options = Options(cwd="w", include_dirs=["i"])
         here = os.getcwd()
@@ -412,6 +424,7 @@ class RealCli(Directory):
         bad: dict[str, object] = {
             "cwd": missing,
             "approval": "x",
+            "trust": "x",
             "sandbox": "x",
             "include_dirs": [missing],
             "allow_tools": ["run_shell_command("],
@@ -437,7 +450,7 @@ class RealCli(Directory):
             "gemini": missing,
         }
         # Any text is a model or a prompt, and these are no options of the command.
-        without = {"model", "system_prompt", "trust", "env", "use_config"}
+        without = {"model", "system_prompt", "env", "use_config"}
         self.assertEqual(set(bad) | without, {field.name for field in dataclasses.fields(RunOptions)})
         for name, value in bad.items():
             more: dict[str, Any] = {"system_prompt": "Be brief."} if name == "system_prompt_mode" else {}

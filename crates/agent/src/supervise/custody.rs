@@ -74,8 +74,8 @@ pub struct Custody {
     over: bool,
 }
 
-/// How long a guard may take to do its keeper's work.
-const PATIENCE_WITH_GUARD: Duration = Duration::from_secs(20);
+/// How long a guard may take to do its keeper's work. Long for the same reason as the keeper's own time.
+pub(crate) const PATIENCE_WITH_GUARD: Duration = Duration::from_secs(20);
 /// How long it may take to say that it begins; a healthy one takes some milliseconds.
 pub(crate) const PATIENCE_WITH_SILENT_GUARD: Duration = Duration::from_secs(3);
 

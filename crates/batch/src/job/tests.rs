@@ -133,6 +133,16 @@ fn the_mark_is_of_what_is_written_whatever_it_means() {
 }
 
 #[test]
+fn a_mark_is_read_from_its_own_text_only() {
+    let mark = Mark::of(&[b"a"]);
+    assert_eq!(mark.to_string().parse(), Ok(mark));
+    for text in ["", "00", &"+f".repeat(16), &"é".repeat(16), &"0".repeat(33)] {
+        assert_eq!(text.parse::<Mark>(), Err(BadMark), "{text}");
+    }
+    assert_eq!(BadMark.to_string(), "a mark has 32 hexadecimal digits");
+}
+
+#[test]
 fn a_template_makes_the_prompt_of_what_the_job_says() {
     let filled = |template, said| read_with(json!({}), Some(template), said).map(|(job, _)| job.prompt);
     assert_eq!(

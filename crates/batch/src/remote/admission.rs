@@ -9,7 +9,7 @@ use alhena_model::policy::{PathUse, is_below, travel_errors};
 use alhena_model::{Approval, Policy, Prompt, Refusal, RunOptions, SettingError};
 
 use super::envelope::{self, JobEnvelope, refused};
-use crate::job::{Checkout, Job, Mark, Place};
+use crate::job::{BadMark, Checkout, Job, Mark, Place};
 use crate::launcher::{Launch, Launcher};
 use crate::outputs::Outputs;
 use crate::travel::Repository;
@@ -45,7 +45,7 @@ impl Admission {
         if envelope.version != envelope::VERSION {
             return Err(envelope::of_another_release());
         }
-        let mark: Mark = envelope.mark.parse().map_err(|()| refused("it has no mark", ""))?;
+        let mark: Mark = envelope.mark.parse().map_err(|error: BadMark| refused(&error.to_string(), ""))?;
         let mut options = envelope.options.run.clone();
         let place = match &envelope.place {
             envelope::Place::Dir => Place::Dir,

@@ -25,7 +25,10 @@ use crate::views::{self, Claims, Name, Target, View};
 
 /// Convert what Gemini CLI wrote, without running it.
 ///
-/// What it is, is recognised; --from says it where that fails. The exit code is that of the outcome.
+/// The format is detected; override it with --from. The exit code is that of the outcome.
+///
+/// Saved output has no finish reason: an answer that was cut off is a success here, with `finish_reason` null. Only the recording of
+/// a run has it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   gemini -o stream-json -p hi | alhena parse --as events

@@ -50,8 +50,7 @@ class Options(RunOptions):
 
         add("dir", _path(self.cwd))
         add("model", self.model)
-        if self.trust:
-            arguments.append("--trust=settings" if self.trust == "settings" else "--trust")
+        arguments += trust_arguments(self.trust)
         if self.sandbox is not None:
             add("sandbox", self.sandbox if isinstance(self.sandbox, str) else "on" if self.sandbox else "off")
         each("include-dir", [_path(directory) for directory in self.include_dirs])
@@ -94,6 +93,17 @@ class Options(RunOptions):
             if limit is not None:
                 arguments.append(f"--{name.replace('_', '-')}={limit}")
         return arguments
+
+
+def trust_arguments(trust: object) -> list[str]:
+    """The option for a folder that is not trusted. A typo must not trust it."""
+    if trust is None or trust is False:
+        return []
+    if trust is True:
+        return ["--trust"]
+    if trust == "settings":
+        return ["--trust=settings"]
+    raise UsageError(f"trust must be True, False or 'settings', got: {trust!r}")
 
 
 def _limit(name: str, time: Seconds | Literal["none"] | None) -> str | None:

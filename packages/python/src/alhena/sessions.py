@@ -11,7 +11,7 @@ from typing import Any, Literal
 from . import process
 from .errors import CommandFailedError
 from .messages import AssistantMessage, UserMessage, message_of
-from .options import absolute
+from .options import absolute, trust_arguments
 from .query import refused
 from .run_options import StrPath
 
@@ -57,8 +57,7 @@ def detect(
     arguments = ["detect", "--json", _directory(cwd)]
     if gemini is not None:
         arguments.append(f"--gemini={os.fspath(gemini)}")
-    if trust:
-        arguments.append("--trust=settings" if trust == "settings" else "--trust")
+    arguments += trust_arguments(trust)
     if not use_config:
         arguments.append("--no-config")
     done = process.communicate_now(arguments, env=env, binary=binary, timeout=LIMIT)

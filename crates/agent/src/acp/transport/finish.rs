@@ -1,6 +1,5 @@
 //! The end of a turn, and of everything.
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use alhena_model::{Change, End, Event, EventKind, Exit, Input, Outcome, Reported};
@@ -115,7 +114,7 @@ impl Acp {
             }
         }
         if let Some(terms) = exchange.terms {
-            terms.over.store(true, Ordering::Release);
+            terms.over.set();
         }
         self.departing.push((exchange.outlet, waiting));
         departed

@@ -2,7 +2,6 @@
 
 use std::io::Read;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use alhena_model::{End, Event, EventKind, Exit, Input, Interpreter, Outcome, Source, Stop, Timestamp};
@@ -85,7 +84,7 @@ impl Waiting {
 
     fn hand_out(self, events: Vec<Event>) {
         let Job { outlet, terms, .. } = *self.job;
-        terms.over.store(true, Ordering::Release);
+        terms.over.set();
         for event in events {
             // There is room: nothing was handed out before.
             let _nobody_listens = outlet.offer(Item::Event(event));

@@ -42,19 +42,25 @@ fn a_batch_that_is_cancelled_from_elsewhere_ends_for_its_submitter_and_its_worke
     assert_eq!(fleet.run(&["batch", "cancel", "other", "--nats", &urls]).code(), Some(1));
 }
 
-/// Its submitter does not announce it as open again.
+/// Its submitter does not announce it as open again, and its worker drops the job that it runs and begins no other.
 #[test]
 fn a_batch_that_is_cancelled_before_its_submitter_notices_the_loss_of_storage_stays_cancelled() {
     let mut fleet = fleet("cancelled-before-noticed");
-    fleet.write("jobs.jsonl", &jobs(3));
+    let job = |job: u32| format!("{{\"id\": \"{job}\", \"prompt\": \"hang\"}}\n");
+    fleet.write("jobs.jsonl", &(0..3).map(job).collect::<String>());
+    let mut worker = fleet.worker("w1", &["--jobs", "1"]);
     let mut submitted = fleet.submit(&["--name", "mine"]);
-    submitted.says("3 in the queue");
+    worker.says("\"began\"");
+    submitted.says("1 running · 2 in the queue");
     fleet.servers[0].lose_storage().unwrap();
     queue(&fleet).cancel(&"mine".parse().unwrap()).unwrap();
+    worker.says("its batch was cancelled");
     submitted.says("batch mine was cancelled");
     assert_eq!(submitted.finish(LONG).code(), Some(130));
     let now = progress(&fleet);
     assert_eq!((&now["open"], &now["cancelled"]), (&0.into(), &true.into()), "{now}");
+    let worker = worker.leave();
+    assert_eq!((worker.code(), worker.stdout.matches("\"began\"").count()), (Some(0), 1), "{worker:?}");
     assert_eq!(fleet.count_results(), 0);
     fleet.nothing_is_left();
 }
