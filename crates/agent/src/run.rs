@@ -58,7 +58,7 @@ impl About {
     }
 }
 
-/// Stops a run from anywhere: a signal handler, another thread. It holds no descriptor once the run is over.
+/// Stops a run from another thread; not for use in a signal handler. It holds no descriptor once the run is over.
 #[derive(Clone)]
 pub struct Stopper {
     over: Over,
