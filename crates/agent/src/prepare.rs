@@ -293,7 +293,7 @@ pub(crate) fn common(
     if let Some(offer) = offer {
         let context = wanted.context.take().map(|context| format!("{context}\n\n")).unwrap_or_default();
         wanted.context = Some(context + &offer.instructions);
-        run_dir.hold_answers(offer.desk, offer.server);
+        run_dir.hold_answers(offer.desk, offer.server.zip(offer.tool));
     }
     wanted.mark = Some(run_dir.mark().to_owned());
     wanted.keep_sessions = own.keep_sessions;

@@ -40,6 +40,8 @@ pub struct Question {
     pub class: Class,
     /// The MCP server that it belongs to, where that is known: the tool's name alone does not say where the server's ends.
     pub server: Option<String>,
+    /// Its name on that server: Gemini CLI shortens long names and replaces some characters.
+    pub server_tool: Option<String>,
     /// What it is about to do.
     pub subject: Subject,
     /// The session's directory. Never taken from the text of a request.
@@ -251,7 +253,12 @@ impl fmt::Display for Ruling<'_> {
 impl Rules {
     /// Adds a rule.
     pub fn add(&mut self, decision: Decision, rule: &str) -> Result<(), BadRule> {
-        self.rules.push((decision, Rule::parse(rule)?));
+        let rule = Rule::parse(rule)?;
+        if decision == Decision::Allow && rule.tools.are_ambiguous() {
+            let message = format!("{:?} is no rule: {}", rule.text, tools::NO_END);
+            return Err(BadRule::new(message, tools::NO_END_HINT));
+        }
+        self.rules.push((decision, rule));
         Ok(())
     }
 

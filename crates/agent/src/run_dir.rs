@@ -39,8 +39,8 @@ pub struct RunDir {
     temporary: PathBuf,
     /// Where the CLI asks for decisions, while it runs.
     hooks: Option<Server>,
-    /// Where its model's answers arrive, and how they get there; in plan mode by text alone.
-    answers: Option<(Arc<Desk>, Option<answer::Server>)>,
+    /// Where its model's answers arrive, and how they get there: a server and the name of its tool; in plan mode by text alone.
+    answers: Option<(Arc<Desk>, Option<(answer::Server, String)>)>,
 }
 
 impl RunDir {
@@ -100,8 +100,13 @@ impl RunDir {
     }
 
     /// Takes answers for as long as the run has its directories.
-    pub(crate) fn hold_answers(&mut self, desk: Arc<Desk>, server: Option<answer::Server>) {
+    pub(crate) fn hold_answers(&mut self, desk: Arc<Desk>, server: Option<(answer::Server, String)>) {
         self.answers = Some((desk, server));
+    }
+
+    /// The tool that takes answers, by its whole name.
+    pub(crate) fn answer_tool(&self) -> Option<&str> {
+        self.answers.as_ref()?.1.as_ref().map(|(_, tool)| tool.as_str())
     }
 
     /// Where answers of a wanted shape arrive.

@@ -172,16 +172,28 @@ pub fn claude_input_in_full(name: &str, input: &Value) -> Value {
 
 /// Server and tool of an MCP tool's name: `mcp_server_tool` since 0.34, `server__tool` before.
 ///
-/// A server's name with an underscore in it is ambiguous; the first one divides, as in the CLI.
+/// A server's name with an underscore in it is ambiguous; the first one divides, as in the CLI. Nothing may be allowed by this.
 pub fn mcp(name: &str) -> Option<(&str, &str)> {
     let (server, tool) = match name.strip_prefix("mcp_") {
         Some(rest) => match rest.strip_prefix('_') {
             Some(claude_style) => claude_style.split_once("__")?,
             None => rest.split_once('_')?,
         },
+        // Discovered by a project's own command, and of no server.
+        None if name.starts_with("discovered_tool_") => return None,
         None => name.split_once("__")?,
     };
     (!server.is_empty() && !tool.is_empty()).then_some((server, tool))
+}
+
+/// Every server and tool that `SERVER__TOOL` or `mcp__SERVER__TOOL` can mean: both names can have two underscores in them.
+pub fn mcp_readings(name: &str) -> Vec<(&str, &str)> {
+    let name = name.strip_prefix("mcp__").filter(|rest| rest.contains("__")).unwrap_or(name);
+    let divided = name.char_indices().filter_map(|(at, _)| {
+        let (server, rest) = name.split_at(at);
+        Some((server, rest.strip_prefix("__")?))
+    });
+    divided.filter(|(server, tool)| !server.is_empty() && !tool.is_empty()).collect()
 }
 
 /// The file that a call of a writing tool names.

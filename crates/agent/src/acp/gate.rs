@@ -108,7 +108,8 @@ impl Gate {
             Action::Command { command, .. } => Some(command.as_str()),
             _ => None,
         };
-        let covers = |rule: &ToolRule| rule.covers(&question.tool, command, question.elsewhere.is_some());
+        let of = question.server.as_deref().zip(question.server_tool.as_deref());
+        let covers = |rule: &ToolRule| rule.covers(&question.tool, of, command, question.elsewhere.is_some());
         let allowed = question.named && self.allowed.iter().any(covers);
         command.is_some_and(reads)
             || ((self.hooked || self.metered) && (fetches || allowed))
@@ -160,9 +161,16 @@ impl From<&Question> for rules::Question {
             Action::Arguments(arguments) => (question.class, Subject::Arguments(arguments.clone())),
             Action::Other => (question.class, Subject::Text(question.title.clone())),
         };
-        let (tool, server) = (question.tool.clone(), question.server.clone());
-        let elsewhere = question.elsewhere.is_some();
-        Self { tool, named: question.named, class, server, subject, dir: question.dir.clone(), elsewhere }
+        Self {
+            tool: question.tool.clone(),
+            named: question.named,
+            class,
+            server: question.server.clone(),
+            server_tool: question.server_tool.clone(),
+            subject,
+            dir: question.dir.clone(),
+            elsewhere: question.elsewhere.is_some(),
+        }
     }
 }
 
@@ -182,6 +190,7 @@ mod tests {
             named: true,
             class: tool::class(tool),
             server: None,
+            server_tool: None,
             title: String::new(),
             paths: Vec::new(),
             dir: "/p".into(),

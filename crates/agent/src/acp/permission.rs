@@ -23,6 +23,8 @@ pub struct Question {
     pub class: Class,
     /// The MCP server that it belongs to, where that is known.
     pub server: Option<String>,
+    /// Its name on that server.
+    pub server_tool: Option<String>,
     /// What the agent calls it, for people.
     pub title: String,
     /// Where the session works. What the agent's text says of a directory is not taken from it: it is the process's.
@@ -94,6 +96,7 @@ impl Question {
             paths,
             class,
             server: mcp.as_ref().map(|tool| tool.server.clone()),
+            server_tool: mcp.as_ref().map(|tool| tool.tool.clone()),
             elsewhere: elsewhere(call, dir, is_gemini),
             action,
             input,

@@ -9,8 +9,10 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use alhena_model::Hint;
-use alhena_model::tool::{TOOLS, Tool};
+use alhena_model::tool::{self, TOOLS, Tool};
 use serde_json::{Map, Value};
+
+use alhena_wire::acp::gemini;
 
 use super::settings::written_out;
 
@@ -64,7 +66,11 @@ impl ToolRule {
     #[must_use]
     pub fn names_none_of<'a>(&self, mut servers: impl Iterator<Item = &'a str>) -> bool {
         match (&self.server, self.tool.strip_prefix("mcp_")) {
-            (Some(named), _) => !named.contains('*') && !servers.any(|server| server == named),
+            (Some(named), _) => {
+                let readings = self.readings();
+                let is = |server| readings.iter().any(|rule| rule.server.as_deref() == Some(server));
+                !named.contains('*') && !servers.any(is)
+            }
             (None, Some(rest)) if !rest.starts_with('*') => {
                 !servers.any(|server| rest.strip_prefix(server).is_some_and(|tool| tool.starts_with('_')))
             }
@@ -72,11 +78,65 @@ impl ToolRule {
         }
     }
 
+    /// The rules that it can mean, more than one where it does not say where the server's name ends.
+    fn readings(&self) -> Vec<Self> {
+        let whole = match &self.server {
+            Some(server) => &format!("{server}__{}", self.tool),
+            None => &self.tool,
+        };
+        let of = |(server, tool): (&str, &str)| Self {
+            server: Some(server.to_owned()),
+            tool: tool.to_owned(),
+            prefix: None,
+        };
+        let own = self.server.is_none().then(|| self.clone());
+        own.into_iter().chain(tool::mcp_readings(whole).into_iter().map(of)).collect()
+    }
+
+    /// Whether it does not say where the server's name ends, so that it allows nothing.
+    pub(crate) fn is_ambiguous(&self) -> bool {
+        self.server.is_some() && self.readings().len() > 1
+    }
+
+    /// The rule by the name under which the CLI registers the tool, if that is another than its policies take it for: it shortens long
+    /// names and replaces characters (0.61.0).
+    fn registered(&self) -> Option<Self> {
+        let whole = match &self.server {
+            Some(server) => format!("mcp_{server}_{}", self.tool),
+            None => self.tool.clone(),
+        };
+        let tool = match &self.server {
+            Some(server) => gemini::mcp_name(server, &self.tool),
+            None => gemini::registered_name(&self.tool),
+        };
+        let is_other = whole.starts_with("mcp_") && !whole.contains('*') && tool != whole;
+        is_other.then(|| Self { server: None, tool, prefix: None })
+    }
+
+    /// Whether it is about several tools of a server in a way that the CLI's policies cannot express: they take a star for all tools of one
+    /// server only, and compare that server's name with the beginning of whole names, where it can be shortened (0.61.0).
+    pub(crate) fn is_beyond_policies(&self) -> bool {
+        self.readings().iter().any(|rule| match (rule.server.as_deref(), rule.tool.as_str()) {
+            (None, _) | (Some("*"), "*") => false,
+            (Some(server), "*") => {
+                let whole = gemini::mcp_name(server, &"x".repeat(60));
+                server.contains('*') || !whole.starts_with(&format!("mcp_{server}_"))
+            }
+            (Some(server), tool) => server.contains('*') || tool.contains('*'),
+        })
+    }
+
     /// Whether it is about a call of this tool, with this command if it is a shell; several commands are not, nor is one that runs
-    /// elsewhere.
-    pub(crate) fn covers(&self, tool: &str, command: Option<&str>, elsewhere: bool) -> bool {
+    /// elsewhere. Of a tool of an MCP server both names have to be known where it names both.
+    pub(crate) fn covers(
+        &self,
+        tool: &str,
+        of: Option<(&str, &str)>,
+        command: Option<&str>,
+        elsewhere: bool,
+    ) -> bool {
         let is_tool = match &self.server {
-            Some(server) => tool == format!("mcp_{server}_{}", self.tool),
+            Some(server) => of == Some((server, &self.tool)) && !self.is_ambiguous(),
             None => self.tool == tool || self.tool == "*",
         };
         let is_command = match (&self.prefix, command) {
@@ -172,9 +232,10 @@ impl FromStr for ToolRule {
             let text = text.trim();
             return Err(NotARule(format!("{text:?}: only {SHELL} can be limited to commands")));
         }
-        let named = name.strip_prefix("mcp__").filter(|rest| rest.contains("__")).unwrap_or(name);
-        let (server, tool) = match named.split_once("__") {
-            Some((server, tool)) if !server.is_empty() && !tool.is_empty() => (Some(server.to_owned()), tool),
+        // `mcp_` and one underscore is how the CLI's own names begin.
+        let is_whole = name.starts_with("mcp_") && !name.starts_with("mcp__");
+        let (server, tool) = match tool::mcp_readings(name).first() {
+            Some((server, tool)) if !is_whole => (Some((*server).to_owned()), *tool),
             _ => (None, name),
         };
         Ok(Self { server, tool: tool.to_owned(), prefix })
@@ -202,14 +263,19 @@ pub fn policy_text(allow: &[ToolRule], deny: &[ToolRule], ask: &[ToolRule], shel
         push_pattern(&mut text, NOT_PLAIN, "deny", DENY);
         text.push_str(&format!("deny_message = {}\n", quoted(NOT_PLAIN_MESSAGE)));
     }
-    for rule in deny {
-        push_rule(&mut text, rule, "deny", DENY);
+    let all_meant = |rule: &ToolRule| {
+        rule.readings().into_iter().flat_map(|rule| [rule.registered(), Some(rule)]).flatten()
+    };
+    for rule in deny.iter().flat_map(all_meant) {
+        push_rule(&mut text, &rule, "deny", DENY);
     }
     for rule in ask {
         if rule.server.is_none() && rule.tool == "*" {
             push_rule(&mut text, &ToolRule { tool: SHELL.to_owned(), ..rule.clone() }, "ask_user", ASK);
         }
-        push_rule(&mut text, rule, "ask_user", ASK);
+        for rule in all_meant(rule) {
+            push_rule(&mut text, &rule, "ask_user", ASK);
+        }
     }
     for rule in allow {
         push_rule(&mut text, rule, "allow", ALLOW);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use alhena_model::Setting;
 use alhena_model::answer::Schema;
 use alhena_model::answer::TOOL;
+use alhena_wire::acp::gemini;
 use serde_json::{Map, Value, json};
 
 use super::RunError;
@@ -23,7 +24,7 @@ pub(super) struct Offer {
     pub server: Option<Server>,
     /// What the model is told beside the prompt.
     pub instructions: String,
-    tool: Option<String>,
+    pub tool: Option<String>,
 }
 
 impl Offer {
@@ -60,8 +61,13 @@ pub(super) fn offer(
         RunError::usage(format!("answers cannot be listened for: {error}"), "").caused_by(error)
     })?;
     let mut names = (1_u32..).map(|n| if n == 1 { SERVER.to_owned() } else { format!("{SERVER}{n}") });
-    let name = names.find(|name| !servers.contains(name)).unwrap_or_default();
-    let tool = format!("mcp_{name}_{TOOL}");
+    // No tool of another server may have a name that could be one of ours.
+    let is_free = |name: &String| {
+        let ours = gemini::mcp_name(name, "");
+        servers.iter().all(|server| !gemini::mcp_name(server, "").starts_with(&ours))
+    };
+    let name = names.find(is_free).unwrap_or_default();
+    let tool = gemini::mcp_name(&name, TOOL);
     add(&name, user, wanted);
     environment.set(env::ALHENA_ANSWER_URL, server.url());
     reach_loopback(environment);

@@ -163,6 +163,18 @@ fn tool_flags(
     let allow = rules(Setting::AllowTool, &request.allow_tools)?;
     let deny = rules(Setting::DenyTool, &request.deny_tools)?;
     let ask = rules(Setting::Rules, &request.rules.to_be_asked_about())?;
+    if let Some(rule) = allow.iter().find(|rule| rule.is_ambiguous()) {
+        return Err(RunError::usage(
+            format!("{} {rule} does not say where the server's name ends", Setting::AllowTool),
+            "Write mcp_SERVER_TOOL, the name that the model is given.",
+        ));
+    }
+    if let Some(rule) = deny.iter().find(|rule| rule.is_beyond_policies()) {
+        return Err(RunError::usage(
+            format!("{} {rule}: Gemini CLI cannot deny these tools by a pattern", Setting::DenyTool),
+            "Name each tool, or use `deny` with mcp(SERVER/TOOL) over ACP.",
+        ));
+    }
     if !ask.is_empty() {
         needs(version, Feature::Policy, "a rule that denies or asks")?;
     }

@@ -28,6 +28,7 @@ fn question(tool: &str, class: Class, subject: Subject, dir: &Path) -> Question 
         named: true,
         class,
         server: None,
+        server_tool: None,
         subject,
         dir: dir.to_owned(),
         elsewhere: false,
@@ -44,6 +45,12 @@ fn edit(path: impl Into<PathBuf>, dir: &Path) -> Question {
 
 fn mcp(name: &str) -> Question {
     question(name, Class::Mcp, Subject::Arguments(serde_json::json!({})), Path::new("/srv/p"))
+}
+
+/// A tool whose server is known.
+fn tool_of(server: &str, tool: &str) -> Question {
+    let name = alhena_wire::acp::gemini::mcp_name(server, tool);
+    Question { server: Some(server.to_owned()), server_tool: Some(tool.to_owned()), ..mcp(&name) }
 }
 
 fn decided(rules: &Rules, question: &Question) -> Option<Decision> {
@@ -950,16 +957,87 @@ fn the_servers_name_decides_and_not_where_it_seems_to_end() {
     assert_eq!(decided(&rules, &mcp("mcp_db_query")), Some(Decision::Allow));
     // It could be the tool `rows` of a server `db_admin`.
     assert_eq!(decided(&rules, &mcp("mcp_db_admin_rows")), None);
-    let of = |server: &str, name: &str| Question { server: Some(server.to_owned()), ..mcp(name) };
-    assert_eq!(decided(&rules, &of("db", "mcp_db_admin_rows")), Some(Decision::Allow));
-    assert_eq!(decided(&rules, &of("db_admin", "mcp_db_admin_rows")), None);
-    assert_eq!(decided(&rules, &of("db", "mcp_other_rows")), None);
+    assert_eq!(decided(&rules, &tool_of("db", "admin_rows")), Some(Decision::Allow));
+    assert_eq!(decided(&rules, &tool_of("db_admin", "rows")), None);
     assert_eq!(decided(&rules, &mcp("mcp_mail_send_now")), Some(Decision::Allow));
     assert_eq!(decided(&rules, &mcp("mail__send_now")), Some(Decision::Allow));
     assert_eq!(decided(&deny(&["mcp(db)"]), &mcp("mcp_db_admin_rows")), Some(Decision::Deny));
     // A shell command is no tool of a server, whatever it is called.
     let odd = Question { class: Class::Command, ..mcp("mcp_db_query") };
     assert_eq!(decided(&rules, &odd), None);
+}
+
+#[test]
+fn a_long_or_odd_name_of_a_tool_does_not_evade_a_rule() {
+    let long = format!("drop_{}_table", "very_".repeat(12));
+    let shown = alhena_wire::acp::gemini::mcp_name("srv", &long);
+    assert_eq!(shown.len(), 63);
+    for (rule, server, tool) in [
+        (format!("mcp(srv/{long})"), "srv", long.as_str()),
+        (format!("mcp_srv_{long}"), "srv", &long),
+        (shown.clone(), "srv", &long),
+        ("mcp(srv/*_very_very_*)".to_owned(), "srv", &long),
+        ("mcp(srv)".to_owned(), "srv", &long),
+        ("mcp(srv/lösche)".to_owned(), "srv", "lösche"),
+        ("mcp(srv/lösch*)".to_owned(), "srv", "lösche"),
+        ("mcp(srv/l_sche)".to_owned(), "srv", "lösche"),
+        ("mcp(my_srv/drop)".to_owned(), "my srv", "drop"),
+        ("mcp(my_srv/*)".to_owned(), "my srv", "drop"),
+        ("mcp_my_srv_drop".to_owned(), "my_srv", "drop"),
+        ("mcp_my__srv_drop".to_owned(), "my__srv", "drop"),
+        ("mcp_srv__drop".to_owned(), "mcp_srv", "drop"),
+        ("mcp(mcp_srv/drop)".to_owned(), "mcp_srv", "drop"),
+        ("mcp(mcp_srv/dr*)".to_owned(), "mcp_srv", "drop"),
+        ("mcp(srv/_dr*)".to_owned(), "srv", "_drop"),
+    ] {
+        let known = tool_of(server, tool);
+        // Its title is hidden by an argument, or only the name is told, as to hooks.
+        let unknown = Question { server: None, server_tool: None, ..known.clone() };
+        for question in [&known, &unknown] {
+            for decision in [Decision::Deny, Decision::Ask] {
+                let rules = rules(&[(decision, &rule), (Decision::Allow, "*")]);
+                assert_eq!(decided(&rules, question), Some(decision), "{rule} {question:?}");
+            }
+        }
+    }
+    // What only may be meant is not allowed.
+    let middle = format!("drop_{0}much_{0}very__table", "very_".repeat(5));
+    let (drop, other) = (tool_of("srv", &long), tool_of("srv", &middle));
+    assert_eq!(drop.tool.get(..30), other.tool.get(..30));
+    let unknown = Question { server: None, server_tool: None, ..drop.clone() };
+    for (rule, question, expected) in [
+        (format!("mcp(srv/{long})"), &drop, Some(Decision::Allow)),
+        (format!("mcp(srv/{long})"), &other, None),
+        (format!("mcp(srv/{long})"), &unknown, None),
+        (shown, &drop, None),
+        ("mcp(srv)".to_owned(), &unknown, None),
+        ("mcp(srv/l_sche)".to_owned(), &tool_of("srv", "lösche"), None),
+        ("mcp_my_srv_drop".to_owned(), &tool_of("my_srv", "drop"), None),
+        ("mcp(my_srv/*)".to_owned(), &tool_of("my srv", "drop"), None),
+    ] {
+        assert_eq!(decided(&allow(&[&rule]), question), expected, "{rule}");
+    }
+    assert_eq!(decided(&deny(&["mcp(srv/other)", "mcp(srvs)", "mcp(x*)"]), &drop), None);
+    assert_eq!(decided(&deny(&["mcp(other/x)"]), &unknown), None);
+}
+
+#[test]
+fn a_rule_that_can_be_divided_in_several_ways_denies_in_all_of_them_and_allows_nothing() {
+    for rule in ["mcp__my__srv__drop", "my__srv__drop"] {
+        for (server, tool) in [("my", "srv__drop"), ("my__srv", "drop")] {
+            let known = tool_of(server, tool);
+            assert_eq!(decided(&deny(&[rule]), &known), Some(Decision::Deny), "{rule} {server}");
+            let unknown = Question { server: None, server_tool: None, ..known };
+            assert_eq!(decided(&deny(&[rule]), &unknown), Some(Decision::Deny), "{rule} {server}");
+        }
+        let error = Rules::default().add(Decision::Allow, rule).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            format!("{rule:?} is no rule: it does not say where the server's name ends")
+        );
+    }
+    assert_eq!(decided(&deny(&["mcp__my__srv__*"]), &tool_of("my__srv", "drop")), Some(Decision::Deny));
+    assert_eq!(decided(&allow(&["mcp__srv__drop"]), &tool_of("srv", "drop")), Some(Decision::Allow));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Which tools a rule means: a kind (`shell`, `edit`), a name of Gemini CLI's or of Claude's, or those of an MCP server.
 
-use alhena_model::tool::{Class, TOOLS, Tool};
+use alhena_model::tool::{self, Class, TOOLS, Tool};
+use alhena_wire::acp::gemini;
 
 use super::Question;
 use super::command::{Fit, is_like};
@@ -27,10 +28,15 @@ pub(super) enum Tools {
     /// The one of this name.
     One(&'static Tool),
     Discovered(String),
-    Mcp {
-        server: Vec<String>,
-        tool: Vec<String>,
-    },
+    /// Each of the ways in which a name can be meant.
+    Mcp(Vec<McpNames>),
+}
+
+/// Names of servers and of their tools: pieces, with stars between them.
+#[derive(Clone, Debug)]
+pub(super) struct McpNames {
+    server: Vec<String>,
+    tool: Vec<String>,
 }
 
 /// What is wrong, and what to do about it.
@@ -75,14 +81,14 @@ impl Tools {
         let is_name =
             |name: &str| !name.is_empty() && !name.contains(|c: char| c.is_whitespace() || c == '/');
         match is_name(server) && is_name(tool) {
-            true => Ok(Self::mcp(server, tool)),
+            true => Ok(Tools::Mcp(vec![McpNames::of((server, tool))])),
             false => Err((format!("{inside:?} is not SERVER or SERVER/TOOL"), None)),
         }
     }
 
-    fn mcp(server: &str, tool: &str) -> Self {
-        let pieces = |text: &str| text.split('*').map(str::to_owned).collect();
-        Tools::Mcp { server: pieces(server), tool: pieces(tool) }
+    /// Whether it is not clear which tools they are, so that none can be allowed.
+    pub fn are_ambiguous(&self) -> bool {
+        matches!(self, Tools::Mcp(readings) if readings.len() > 1)
     }
 
     /// What kind of tools they are, if one.
@@ -91,7 +97,7 @@ impl Tools {
             Tools::Every | Tools::Discovered(_) => None,
             Tools::Kind(class) => Some(*class),
             Tools::One(tool) => Some(tool.class),
-            Tools::Mcp { .. } => Some(Class::Mcp),
+            Tools::Mcp(_) => Some(Class::Mcp),
         }
     }
 
@@ -105,7 +111,7 @@ impl Tools {
         };
         match self {
             Tools::Every => vec!["*".to_owned()],
-            Tools::Kind(Class::Mcp) | Tools::Mcp { .. } => vec!["*__*".to_owned()],
+            Tools::Kind(Class::Mcp) | Tools::Mcp(_) => vec!["*__*".to_owned()],
             Tools::Kind(class) => TOOLS.iter().filter(|tool| tool.class == *class).flat_map(of).collect(),
             Tools::One(tool) => of(tool),
             Tools::Discovered(name) => vec![name.clone()],
@@ -121,9 +127,10 @@ impl Tools {
             Tools::Kind(class) => *class == question.class,
             Tools::One(tool) => Tool::find(&question.tool).is_some_and(|asked| asked.name == tool.name),
             Tools::Discovered(name) => *name == question.tool,
-            Tools::Mcp { server, tool } => {
-                return if question.class == Class::Mcp { mcp_fit(server, tool, question) } else { Fit::No };
+            Tools::Mcp(readings) if question.class == Class::Mcp => {
+                return readings.iter().map(|names| names.fit(question)).max().unwrap_or(Fit::No);
             }
+            Tools::Mcp(_) => false,
         };
         if is { Fit::Yes } else { Fit::No }
     }
@@ -136,65 +143,90 @@ impl Tools {
             Tools::Kind(_) => class == Class::Unknown,
             Tools::One(tool) => class == Class::Unknown || class == tool.class,
             Tools::Discovered(_) => true,
-            Tools::Mcp { .. } => matches!(class, Class::Mcp | Class::Unknown),
+            Tools::Mcp(_) => matches!(class, Class::Mcp | Class::Unknown),
         };
         if may_be { Fit::Maybe } else { Fit::No }
     }
 }
 
+pub(super) const NO_END: &str = "it does not say where the server's name ends";
+pub(super) const NO_END_HINT: &str = "Write mcp(SERVER/TOOL), where both can have a *.";
+
 /// A tool of an MCP server by its whole name: `mcp__SERVER__TOOL`, `SERVER__TOOL` or `mcp_SERVER_TOOL`. The last one does not
 /// say where the server's name ends, so it has to be clear.
 fn mcp_name(name: &str) -> Option<Result<Tools, Wrong>> {
-    let doubled = name.strip_prefix("mcp__").filter(|rest| rest.contains("__")).unwrap_or(name);
-    if let Some((server, tool)) =
-        doubled.split_once("__").filter(|(server, tool)| !server.is_empty() && !tool.is_empty())
-    {
-        return Some(Ok(Tools::mcp(server, tool)));
+    let mut readings = tool::mcp_readings(name);
+    let is_claudes = name.strip_prefix("mcp__").is_some_and(|rest| rest.contains("__"));
+    if let Some(rest) = name.strip_prefix("mcp_").filter(|_| !is_claudes) {
+        let (server, tool) = rest.split_once('_').filter(|(_, tool)| !tool.is_empty())?;
+        if name.contains('*') && (tool != "*" || server.contains('*') || !readings.is_empty()) {
+            return Some(Err((NO_END.to_owned(), Some(NO_END_HINT.to_owned()))));
+        }
+        readings.push((server, tool));
     }
-    let (server, tool) = name.strip_prefix("mcp_")?.split_once('_')?;
-    if server.is_empty() || tool.is_empty() {
-        return None;
+    (!readings.is_empty()).then(|| Ok(Tools::Mcp(readings.into_iter().map(McpNames::of).collect())))
+}
+
+impl McpNames {
+    fn of((server, tool): (&str, &str)) -> Self {
+        let pieces = |text: &str| text.split('*').map(str::to_owned).collect();
+        Self { server: pieces(server), tool: pieces(tool) }
     }
-    match name.contains('*') && (tool != "*" || server.contains('*')) {
-        true => Some(Err((
-            "it does not say where the server's name ends".to_owned(),
-            Some("Write mcp(SERVER/TOOL), where both can have a *.".to_owned()),
-        ))),
-        false => Some(Ok(Tools::mcp(server, tool))),
+
+    fn are(&self, server: &str, tool: &str) -> bool {
+        is_like(&self.server, server) && is_like(&self.tool, tool)
+    }
+
+    /// Certain is what the names themselves say. What only Gemini CLI's whole name says may be meant: it replaces characters, and leaves
+    /// out the middle.
+    fn fit(&self, question: &Question) -> Fit {
+        let name = question.tool.as_str();
+        let written = match (&*self.server, &*self.tool) {
+            ([server], [tool]) => Some((server, tool)),
+            _ => None,
+        };
+        let is_called_so = written.is_some_and(|(server, tool)| gemini::mcp_name(server, tool) == name);
+        let may_be = |may_be: bool| if may_be { Fit::Maybe } else { Fit::No };
+        if let (Some(server), Some(tool)) = (&question.server, &question.server_tool) {
+            let is_shown_so = || self.are(&gemini::plain(server), &gemini::plain(tool));
+            return if self.are(server, tool) { Fit::Yes } else { may_be(is_called_so || is_shown_so()) };
+        }
+        if gemini::may_be_shortened(name) {
+            return may_be(is_called_so || written.is_none() || !name.contains("..."));
+        }
+        let plain = |pieces: &[String]| pieces.iter().map(|piece| gemini::plain(piece)).collect::<Vec<_>>();
+        let shown = Self { server: plain(&self.server), tool: plain(&self.tool) };
+        let is_plain = shown.server == self.server && shown.tool == self.tool;
+        let Some(rest) = whole_name(name) else { return Fit::No };
+        if let ([server], [tool]) = (&*shown.server, &*shown.tool) {
+            // Two servers with such names would be one to Gemini CLI, too.
+            let is = rest == format!("{server}_{tool}") || rest == format!("{server}__{tool}");
+            return if is && is_plain { Fit::Yes } else { may_be(is || is_called_so) };
+        }
+        let fitting: Vec<bool> = splits(rest).map(|(server, tool)| shown.are(server, tool)).collect();
+        match fitting.iter().all(|fits| *fits) && is_plain && !fitting.is_empty() {
+            true => Fit::Yes,
+            // A server's name can begin with `mcp_` itself.
+            false => {
+                may_be(fitting.contains(&true) || splits(name).any(|(server, tool)| shown.are(server, tool)))
+            }
+        }
     }
 }
 
-fn mcp_fit(server: &[String], tool: &[String], question: &Question) -> Fit {
-    let Some((rest, doubled)) = whole_name(&question.tool) else { return Fit::No };
-    let fits = |parts: (&str, &str)| is_like(server, parts.0) && is_like(tool, parts.1);
-    if let Some(known) = &question.server {
-        let separator = if doubled { "__" } else { "_" };
-        let tool = rest.strip_prefix(known.as_str()).and_then(|rest| rest.strip_prefix(separator));
-        // A name that does not fit its server is nobody's.
-        return tool.map_or(Fit::Maybe, |tool| if fits((known, tool)) { Fit::Yes } else { Fit::No });
-    }
-    if let ([server], [tool]) = (server, tool) {
-        // Two servers with such names would be one to Gemini CLI, too.
-        let is = rest == format!("{server}_{tool}") || rest == format!("{server}__{tool}");
-        return if is { Fit::Yes } else { Fit::No };
-    }
-    let splits = rest.match_indices('_').filter_map(|(at, _)| {
-        let (server, tool) = rest.split_at(at);
-        let tool = tool.trim_start_matches('_');
-        (!server.is_empty() && !tool.is_empty()).then_some((server, tool))
+/// The servers and tools that a name with an underscore between them can mean.
+fn splits(name: &str) -> impl Iterator<Item = (&str, &str)> {
+    let splits = name.match_indices('_').flat_map(|(at, _)| {
+        let (server, tool) = name.split_at(at);
+        [tool.get(1..).unwrap_or_default(), tool.trim_start_matches('_')].map(|tool| (server, tool))
     });
-    let fitting: Vec<bool> = splits.map(fits).collect();
-    match (fitting.iter().all(|fits| *fits), fitting.iter().any(|fits| *fits)) {
-        (true, true) => Fit::Yes,
-        (_, true) => Fit::Maybe,
-        (_, false) => Fit::No,
-    }
+    splits.filter(|(server, tool)| !server.is_empty() && !tool.is_empty())
 }
 
-/// Server and tool in one, and whether two underscores are between them.
-fn whole_name(name: &str) -> Option<(&str, bool)> {
+/// Server and tool in one.
+fn whole_name(name: &str) -> Option<&str> {
     match name.strip_prefix("mcp_") {
-        Some(rest) => Some(rest.strip_prefix('_').map_or((rest, false), |rest| (rest, true))),
-        None => name.contains("__").then_some((name, true)),
+        Some(rest) => Some(rest.strip_prefix('_').unwrap_or(rest)),
+        None => name.contains("__").then_some(name),
     }
 }

@@ -19,6 +19,8 @@ pub struct Question {
     pub title: String,
     /// What kind of tool it is.
     pub class: Class,
+    /// Whether `tool_name` is certain to be what the tool is called, everywhere.
+    certain: bool,
 }
 
 impl Question {
@@ -30,7 +32,31 @@ impl Question {
             input: tool::claude_input_in_full(tool, arguments),
             title: title.to_owned(),
             class: tool::class(tool),
+            certain: tool::class(tool) != Class::Mcp,
         }
+    }
+
+    /// The question with what is known of its tool: whether that is its name, and its server and name there. A tool without a name may be
+    /// any tool.
+    #[must_use]
+    pub fn of_tool(mut self, named: bool, of: Option<(&str, &str)>) -> Self {
+        if let Some((server, tool)) = of {
+            let name = format!("mcp__{server}__{tool}");
+            let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+            // Messages have the name that the CLI uses, and Claude replaces characters in it.
+            self.certain = name == self.tool_name && name.chars().all(is_plain);
+            self.tool_name = name;
+        }
+        if !named {
+            (self.class, self.certain) = (Class::Unknown, false);
+        }
+        self
+    }
+
+    /// The name by which hooks for some tools are chosen; without one all of them have to be asked.
+    #[must_use]
+    pub fn certain_name(&self) -> Option<&str> {
+        self.certain.then_some(self.tool_name.as_str())
     }
 
     /// The request.

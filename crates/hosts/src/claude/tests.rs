@@ -203,6 +203,28 @@ fn a_question_has_the_fields_that_the_sdks_took() {
 }
 
 #[test]
+fn a_tool_without_a_certain_name_may_be_any_tool() {
+    let of = |tool: &str| Question::new("1", tool, "x", &json!({"command": "x"}));
+    assert_eq!(of("read_file").of_tool(true, None).certain_name(), Some("Read"));
+    let guessed = of("read_file").of_tool(false, None);
+    assert_eq!((guessed.certain_name(), guessed.class), (None, Class::Unknown));
+    // The server's name could end anywhere.
+    assert_eq!(of("mcp_my_srv_drop").of_tool(true, None).certain_name(), None);
+    let known = of("mcp_srv_drop").of_tool(true, Some(("srv", "drop")));
+    assert_eq!((known.certain_name(), known.class), (Some("mcp__srv__drop"), Class::Mcp));
+    for (name, server) in [("mcp_my_srv_drop", "my_srv"), ("mcp_my_srv_drop", "my srv")] {
+        let known = of(name).of_tool(true, Some((server, "drop")));
+        assert_eq!(known.tool_name, format!("mcp__{server}__drop"));
+        assert_eq!(known.certain_name(), None);
+    }
+    let hooks = Hooks::read(&json!({"PreToolUse": [{"matcher": "mcp__srv__x", "hookCallbackIds": ["h"]}]}));
+    let hooks = hooks.unwrap();
+    let asked = |question: Question| hooks.of(HookEvent::PreToolUse, question.certain_name());
+    assert_eq!(asked(of("mcp_srv_x__1").of_tool(false, None)), ["h"]);
+    assert_eq!(asked(of("mcp_srv_y").of_tool(true, Some(("srv", "y")))), [""; 0]);
+}
+
+#[test]
 fn lines_that_no_sdk_writes_are_faults_or_left_alone() {
     for bad in ["", "{", "\u{0}", "nonsense", "[]", "1", "{}", r#"{"type":1}"#] {
         assert_eq!(Incoming::read(bad.as_bytes()).unwrap_err().id, None, "{bad}");

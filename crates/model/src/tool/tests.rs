@@ -23,7 +23,10 @@ fn classes_follow_the_exact_list() {
                 "get_internal_docs",
             ],
         ),
-        (Class::Unknown, &["", "READ_FILE", "read_file2", "shell", "mcp_", "mcp_x", "__", "a__"]),
+        (
+            Class::Unknown,
+            &["", "READ_FILE", "read_file2", "shell", "mcp_", "mcp_x", "__", "a__", "discovered_tool_a__b"],
+        ),
         (Class::FileRead, &["search_file_content"]),
         (Class::Agent, &["invoke_agent"]),
         (Class::Mcp, &["mcp_github_create_issue", "github__create_issue", "mcp__github__create_issue"]),
@@ -46,6 +49,7 @@ fn claude_names_follow_the_document_and_others_stay() {
         ("google_web_search", "WebSearch"), // B-28
         ("update_topic", "update_topic"),   // B-29
         ("nobody_knows", "nobody_knows"),
+        ("discovered_tool_a__b", "discovered_tool_a__b"),
         ("mcp_files_read_all", "mcp__files__read_all"),
         ("files__read_all", "mcp__files__read_all"),
         ("search_file_content", "Grep"),

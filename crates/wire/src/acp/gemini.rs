@@ -73,6 +73,8 @@ pub struct McpTool {
     pub name: String,
     /// The server's name.
     pub server: String,
+    /// Its name on the server, which the whole name can have shortened or with other characters.
+    pub tool: String,
 }
 
 /// The MCP tool of a call, where all that is known of the call agrees: its title, `do_it (srv MCP Server)`, its id, and its arguments.
@@ -87,7 +89,7 @@ pub fn mcp_tool(call_id: &str, title: &str, texts: &[String]) -> Option<McpTool>
         let (tool, server) = (titled.get(..at)?, titled.get(at + between.len()..)?);
         let name = mcp_name(server, tool);
         let is_it = call_id.strip_prefix(name.as_str()).is_some_and(|rest| rest.starts_with("__"));
-        is_it.then(|| McpTool { name, server: server.to_owned() })
+        is_it.then(|| McpTool { name, server: server.to_owned(), tool: tool.to_owned() })
     });
     match tools.collect::<Vec<_>>().as_slice() {
         [only] => Some(only.clone()),
@@ -108,17 +110,31 @@ fn has_no_command(text: &str) -> bool {
 }
 
 /// The whole name that the CLI gives to a tool of a server (0.61.0).
-fn mcp_name(server: &str, tool: &str) -> String {
-    let name = format!("{server}_{tool}");
-    let name = if name.starts_with("mcp_") { name } else { format!("mcp_{name}") };
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | ':');
-    // It replaces each unit of UTF-16.
-    let plain = |c: char| if is_plain(c) { c.to_string() } else { "_".repeat(c.len_utf16()) };
-    let name: String = name.chars().map(plain).collect();
+pub fn mcp_name(server: &str, tool: &str) -> String {
+    registered_name(&format!("{server}_{tool}"))
+}
+
+/// The name under which the CLI registers an MCP tool of this name, with or without `mcp_` in front (0.61.0).
+pub fn registered_name(name: &str) -> String {
+    let name = if name.starts_with("mcp_") { name } else { &format!("mcp_{name}") };
+    let name = plain(name);
     match (name.get(..30), name.len().checked_sub(30).and_then(|from| name.get(from..))) {
-        (Some(start), Some(end)) if name.len() > 63 => format!("{start}...{end}"),
+        (Some(start), Some(end)) if name.len() > LONGEST_NAME => format!("{start}...{end}"),
         _ => name,
     }
+}
+
+/// A name with the characters that the CLI leaves in it; it replaces each unit of UTF-16 of the others (0.61.0).
+pub fn plain(name: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | ':');
+    name.chars().map(|c| if is_plain(c) { c.to_string() } else { "_".repeat(c.len_utf16()) }).collect()
+}
+
+const LONGEST_NAME: usize = 63;
+
+/// Whether the CLI may have left out the middle of a name: since 0.34 it puts `...` there, and before `___`.
+pub fn may_be_shortened(name: &str) -> bool {
+    name.len() == LONGEST_NAME && (name.get(30..33) == Some("...") || name.get(28..31) == Some("___"))
 }
 
 /// Heading and text of a thought: `**Heading**\ntext`.

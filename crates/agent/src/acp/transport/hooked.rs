@@ -2,7 +2,6 @@
 
 use std::time::Instant;
 
-use alhena_model::answer;
 use alhena_model::{Input, Stop};
 use alhena_wire::acp::{Call, Status, gemini};
 
@@ -80,7 +79,11 @@ impl Acp {
             return;
         }
         let name = gemini::certain_tool_name(&call.id).unwrap_or(&call.id);
-        let is_answer = name.starts_with("mcp_answer") && name.ends_with(answer::TOOL);
+        // No other server's tool has a name that begins so.
+        let answers = self.process.ward.run_dir.answer_tool();
+        let is_answer = answers
+            .and_then(|tool| call.id.strip_prefix(tool))
+            .is_some_and(|rest| rest.starts_with("__") || rest.starts_with('-'));
         let why = match call.status {
             Status::Open if is_answer => return,
             Status::Open if NEVER_ASKED_ABOUT.contains(&name) => return deciders.began_unasked(&call.id),

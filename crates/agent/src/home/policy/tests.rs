@@ -147,12 +147,59 @@ priority = 998
 }
 
 #[test]
+fn a_denial_counts_for_every_server_and_tool_that_it_can_mean() {
+    let denied = |rule: &str| policy_text(&[], &rules(&[rule]), &rules(&[rule]), Shell::Judges);
+    let rule = |tool: &str, server: &str, decision: &str| {
+        format!("toolName = \"{tool}\"\nmcpName = \"{server}\"\ndecision = \"{decision}\"\n")
+    };
+    for written in ["mcp__my__srv__drop", "my__srv__drop"] {
+        let text = denied(written);
+        for decision in ["deny", "ask_user"] {
+            assert!(text.contains(&rule("srv__drop", "my", decision)), "{text}");
+            assert!(text.contains(&rule("drop", "my__srv", decision)), "{text}");
+        }
+    }
+    // The CLI compares such names with what it makes of them.
+    let long = "x".repeat(70);
+    let shown = format!("toolName = \"mcp_srv_{}...{}\"\ndecision", "x".repeat(22), "x".repeat(30));
+    for written in [format!("srv__{long}"), format!("mcp_srv_{long}")] {
+        let text = denied(&written);
+        assert!(text.contains(&format!("{shown} = \"deny\"")), "{text}");
+        assert!(text.contains(&format!("{shown} = \"ask_user\"")), "{text}");
+    }
+    assert!(denied("srv__lösche").contains("toolName = \"mcp_srv_l_sche\"\ndecision"));
+    assert!(denied("mcp_srv__drop").contains("toolName = \"mcp_srv__drop\""));
+    assert!(denied("mcp_srv__drop").contains(&rule("drop", "mcp_srv", "deny")));
+    assert_eq!(denied("db__query").matches("[[rule]]").count(), 2);
+}
+
+#[test]
+fn what_the_policies_of_the_cli_cannot_deny_is_known() {
+    let is_beyond = |rule: &str| rule.parse::<ToolRule>().unwrap().is_beyond_policies();
+    for rule in ["srv__*", "srv__drop", "mcp_srv_*", "*__*", "*", "my__srv__drop", "lös__drop"] {
+        assert!(!is_beyond(rule), "{rule}");
+    }
+    let long = format!("{}__*", "x".repeat(40));
+    for rule in ["srv__dr*", "*__drop", "s*__*", "lös__*", "mcp_srv__*", "my__srv__*", &long] {
+        assert!(is_beyond(rule), "{rule}");
+    }
+}
+
+#[test]
 fn a_rule_covers_its_tool_and_no_command_beside_its_own() {
     let covers = |rule: &str, tool: &str, command: Option<&str>| {
-        rule.parse::<ToolRule>().unwrap().covers(tool, command, false)
+        rule.parse::<ToolRule>().unwrap().covers(tool, None, command, false)
     };
     assert!(covers("write_file", "write_file", None) && !covers("write_file", "replace", None));
-    assert!(covers("db__query", "mcp_db_query", None) && covers("*", "glob", None));
+    assert!(!covers("db__query", "mcp_db_query", None) && covers("*", "glob", None));
+    let of_server = |rule: &str, server: &str, tool: &str| {
+        let name = gemini::mcp_name(server, tool);
+        rule.parse::<ToolRule>().unwrap().covers(&name, Some((server, tool)), None, false)
+    };
+    assert!(of_server("db__query", "db", "query"));
+    assert!(of_server("db__admin_rows", "db", "admin_rows"));
+    assert!(!of_server("db__admin_rows", "db_admin", "rows"));
+    assert!(!of_server("my__srv__drop", "my", "srv__drop"));
     for (command, expected) in [
         ("git status", true),
         ("git", true),

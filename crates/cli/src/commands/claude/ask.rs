@@ -24,9 +24,9 @@ impl Serving {
             "tool_input": question.input,
             "tool_use_id": question.tool_use_id,
         });
-        let name = question.tool_name.clone();
+        let callbacks = self.hooks.of(HookEvent::PreToolUse, question.certain_name());
         let tool = self.pending.wait(Waiting { permission, question, said: Vec::new() });
-        for callback in self.hooks.of(HookEvent::PreToolUse, Some(&name)) {
+        for callback in callbacks {
             self.call(HookEvent::PreToolUse, &callback, Purpose::PreToolUse(tool), &input)?;
         }
         self.decide(tool)
@@ -102,8 +102,8 @@ impl Serving {
     fn update(&mut self, update: Update) -> Result<(), Break> {
         let done = match update {
             Update::Mode(mode) => self.set_mode(mode),
-            Update::Allow(rule) => start::add_rule(&mut self.rules, Decision::Allow, &rule),
-            Update::Deny(rule) => start::add_rule(&mut self.rules, Decision::Deny, &rule),
+            Update::Allow(rule) => start::add_rule(&mut self.rules, Decision::Allow, &rule).map(drop),
+            Update::Deny(rule) => start::add_rule(&mut self.rules, Decision::Deny, &rule).map(drop),
             Update::Impossible(why) => Err(why),
         };
         done.or_else(|why| self.notice(&why))
@@ -179,5 +179,7 @@ fn is_harmless(class: Class) -> bool {
 
 /// What the program is asked.
 pub fn question(permission: &Permission) -> Question {
+    let of = permission.server.as_deref().zip(permission.server_tool.as_deref());
     Question::new(&permission.call_id, &permission.tool, &permission.headline(), &permission.input)
+        .of_tool(permission.named, of)
 }

@@ -64,10 +64,10 @@ pub fn start(options: &Options, initialize: &Initialize, hooked: bool) -> Result
     let mut rules = Rules::default();
     for (decision, texts) in [(Decision::Allow, &options.allowed), (Decision::Deny, &options.disallowed)] {
         for text in texts {
-            match rule(text).and_then(|rule| add(&mut rules, decision, &rule).map(|()| rule)) {
+            match add_rule(&mut rules, decision, text) {
                 Err(why) => notices.push(why),
-                Ok(rule) if decision == Decision::Allow => wanted.allow.push(rule),
-                Ok(rule) => wanted.deny.push(rule),
+                Ok(added) if decision == Decision::Allow => wanted.allow.extend(added),
+                Ok(added) => wanted.deny.extend(added),
             }
         }
     }
@@ -93,27 +93,27 @@ pub fn approval(mode: Mode, hooked: bool) -> Approval {
     }
 }
 
-/// Adds a rule of Claude's. A name that no tool of Gemini CLI's has would never decide anything.
-pub fn add_rule(rules: &mut Rules, decision: Decision, text: &str) -> Result<(), String> {
-    add(rules, decision, &rule(text)?)
+/// Adds a rule of Claude's, and returns the rules that it stands for. A name that no tool of Gemini CLI's has would never decide
+/// anything.
+pub fn add_rule(rules: &mut Rules, decision: Decision, text: &str) -> Result<Vec<String>, String> {
+    let meant = meant(decision, text)?;
+    for rule in &meant {
+        rules.add(decision, rule).map_err(|error| with_hint(&error))?;
+    }
+    Ok(meant)
 }
 
-fn add(rules: &mut Rules, decision: Decision, rule: &str) -> Result<(), String> {
-    rules.add(decision, rule).map_err(|error| with_hint(&error))
-}
-
-/// The rule that a rule of Claude's stands for.
-fn rule(text: &str) -> Result<String, String> {
+/// The rules that a rule of Claude's stands for. `mcp__a__b` is the tool `b` of `a`, and where it denies also the server `a__b`.
+fn meant(decision: Decision, text: &str) -> Result<Vec<String>, String> {
     let name = text.split('(').next().unwrap_or(text);
     Ok(match text.strip_prefix("mcp__") {
-        Some(rest) => match rest.split_once("__") {
-            Some((server, tool)) => format!("mcp({server}/{tool})"),
-            None => format!("mcp({rest})"),
-        },
+        Some(rest) if !rest.contains("__") => vec![format!("mcp({rest})")],
+        Some(rest) if decision != Decision::Allow => vec![text.to_owned(), format!("mcp({rest})")],
+        Some(_) => vec![text.to_owned()],
         None if gemini_names(name).is_empty() && name != "*" => {
             return Err(format!("the rule {text:?} means nothing here: Gemini CLI has no tool like {name}"));
         }
-        None => text.to_owned(),
+        None => vec![text.to_owned()],
     })
 }
 

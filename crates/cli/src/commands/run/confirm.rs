@@ -98,7 +98,16 @@ fn question(asked: &Asked) -> Question {
         }
         _ => Subject::Arguments(input.clone()),
     };
-    Question { tool: name.to_owned(), named: true, class, server: None, subject, dir, elsewhere: false }
+    Question {
+        tool: name.to_owned(),
+        named: true,
+        class,
+        server: None,
+        server_tool: None,
+        subject,
+        dir,
+        elsewhere: false,
+    }
 }
 
 fn dir(asked: &Asked) -> PathBuf {
