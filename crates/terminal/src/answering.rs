@@ -39,7 +39,6 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// One word: an option where there are some, a text where one is asked for.
     fn of(waiting: &Waiting, answer: &str) -> Self {
         match waiting.options.is_empty() {
             true => Reply { text: Some(answer.to_owned()), ..Reply::default() },
@@ -121,7 +120,6 @@ impl Terminal {
         self.status()
     }
 
-    /// Why there is nothing to answer, and what can be done instead.
     fn asks_nothing(&self, status: Status) -> TerminalError {
         let line = |command: &str, more: &[&str]| self.command_line(command, more);
         let hint = match status {
@@ -385,7 +383,6 @@ fn occurrences(screen: &str, text: &str) -> usize {
     }
 }
 
-/// Whether it is the same dialog, whatever is marked in it.
 fn is_same(one: &Waiting, other: &Waiting) -> bool {
     (&one.question, &one.detail) == (&other.question, &other.detail)
 }

@@ -23,32 +23,24 @@ pub struct BorrowedFiles {
     dir: PathBuf,
 }
 
-/// A change of one file.
 #[derive(Debug, Deserialize, Serialize)]
 struct Borrowed {
-    /// The file.
     target: PathBuf,
     kind: BorrowedKind,
 }
 
-/// What can be borrowed.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum BorrowedKind {
-    /// A `GEMINI.md` in a working directory.
     Context(ContextFile),
-    /// Servers in the user's settings.
     Servers(Servers),
 }
 
-/// A terminal that needs a change.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub(crate) struct Holder<T> {
-    /// The terminal.
     pub(crate) terminal: String,
     /// The process that is starting the terminal, until it is there for others to see.
     launcher: Option<Process>,
-    /// What it put there.
     pub(crate) content: T,
 }
 
@@ -64,9 +56,7 @@ impl<T> Holder<T> {
 
 /// Something that was borrowed: knows how to make its file fit those who still need it.
 pub(crate) trait Restorable: Clone + Into<BorrowedKind> {
-    /// What a holder puts there.
     type Content;
-    /// This, if it is of this kind.
     fn of(kind: BorrowedKind) -> Option<Self>;
     /// Those who need it, in the order they came.
     fn holders(&mut self) -> &mut Vec<Holder<Self::Content>>;
@@ -79,9 +69,7 @@ pub(crate) trait Restorable: Clone + Into<BorrowedKind> {
     ) -> io::Result<()>;
 }
 
-/// Who holds on to a change.
 enum Staying<'a> {
-    /// All but this terminal.
     AllBut(&'a str),
     /// Those that are alive, or being launched.
     Alive(&'a dyn Fn(&str) -> bool),

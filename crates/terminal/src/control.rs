@@ -21,16 +21,13 @@ use crate::watcher::Client;
 /// Between two looks where nobody tells that something has changed.
 pub(crate) const GLANCE: Duration = Duration::from_millis(100);
 
-/// What a pane has done since somebody began to watch it.
 #[derive(Clone, Debug)]
 pub(crate) struct Activity {
     /// How many pieces of output came.
     pub(crate) count: u64,
-    /// When the last one came, if any did.
     pub(crate) last: Option<Instant>,
     /// Since when it has been quiet: the last output, or the beginning of the watch.
     pub(crate) since: Instant,
-    /// The last title in them.
     pub(crate) title: Option<String>,
     /// How many titles said that the agent works: it may have finished before anybody looked.
     pub(crate) begun: u64,
@@ -45,30 +42,23 @@ impl Default for Activity {
 }
 
 impl Activity {
-    /// Whether the title says that the agent works.
     pub(crate) fn says_working(&self) -> bool {
         matches!(Title::read(self.title.as_deref()), Title::Working)
     }
 }
 
-/// A way to tmux.
 #[derive(Debug)]
 pub(crate) enum Control {
-    /// The watcher's own.
     Own(Connection),
-    /// Through the watcher.
     Watcher(Client),
-    /// Without one.
     Plain(Plain),
 }
 
 impl Control {
-    /// Plain commands, whether there is a watcher or not.
     pub(crate) fn plain(tmux: &Tmux) -> Self {
         Self::Plain(Plain::new(tmux))
     }
 
-    /// Whether it is of no use any more.
     pub(crate) fn is_gone(&self) -> bool {
         match self {
             Control::Own(connection) => connection.is_gone(),
@@ -77,7 +67,6 @@ impl Control {
         }
     }
 
-    /// Runs commands and gives the answer of each.
     pub(crate) fn run<const N: usize>(&self, commands: [&[&str]; N]) -> Result<[String; N], TerminalError> {
         self.run_all(&commands)?.try_into().map_err(|_| TerminalError::tmux("an answer is missing"))
     }
@@ -123,7 +112,6 @@ impl Control {
         })
     }
 
-    /// What a pane has done so far.
     pub(crate) fn activity(&self, pane: &str) -> Activity {
         match self {
             Control::Own(connection) => connection.activity(pane),
@@ -132,7 +120,6 @@ impl Control {
         }
     }
 
-    /// How long a pane has been quiet, as far as is known.
     pub(crate) fn quiet(&self, pane: &str) -> Duration {
         self.activity(pane).since.elapsed()
     }
@@ -146,7 +133,6 @@ impl Control {
         }
     }
 
-    /// Waits until a pane has been quiet for a while, or has not been for too long.
     pub(crate) fn wait_until_quiet(&self, pane: &str, quiet: Duration, longest: Duration) {
         let deadline = Instant::now() + longest;
         let mut activity = self.activity(pane);
@@ -160,7 +146,6 @@ impl Control {
     }
 }
 
-/// Commands as one line of tmux's own language.
 fn line_of(commands: &[&[&str]]) -> String {
     let command = |words: &&[&str]| words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
     commands.iter().map(command).collect::<Vec<_>>().join(" ; ") + "\n"

@@ -95,7 +95,6 @@ impl Terminal {
         Ok(record.phase == Phase::Ended && record.ended.is_some_and(|ended| ended.signal.is_none()))
     }
 
-    /// Types what makes the CLI leave, until it has or the time is up.
     fn ask_to_leave(&self, deadline: Instant) -> Result<(), TerminalError> {
         while Instant::now() < deadline {
             let record = self.record()?;
@@ -200,7 +199,6 @@ impl Terminal {
     }
 }
 
-/// What is still there in spite of everything.
 fn end_marked(mark: &str) {
     let deadline = Instant::now() + Duration::from_secs(5);
     loop {

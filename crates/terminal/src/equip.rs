@@ -16,7 +16,6 @@ use crate::launch::Launch;
 use crate::mcp::{McpScope, Servers, for_terminal};
 use crate::profile::{ContextFile, ProfileBy};
 
-/// The options that apply to a terminal.
 const HONOURED: &[Setting] = &[
     Setting::Dir,
     Setting::Gemini,
@@ -46,7 +45,6 @@ pub(crate) struct Equipped {
     pub(crate) launch: Launch,
     /// The environment of the launcher with the terminal's id and the variables of the options.
     pub(crate) environment: Environment,
-    /// What people should know.
     pub(crate) notices: Vec<String>,
 }
 

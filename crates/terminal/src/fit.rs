@@ -18,7 +18,6 @@ const WINDOWS: &str =
     "#{window_id},#{window-size},#{window_panes},#{@alhena-layout},#{@alhena-pane-size},#{@alhena-size}";
 const VIEWS: &str = "#{session_attached},#{session_name},#{@alhena-window}";
 
-/// A window, as tmux tells of it.
 #[derive(Debug, PartialEq, Eq)]
 struct Window<'a> {
     id: &'a str,

@@ -377,7 +377,6 @@ impl Terminal {
         }
     }
 
-    /// A dialog that has to be answered before anything else.
     fn obstacle(
         &self,
         reading: &Reading,
@@ -457,7 +456,6 @@ fn is_passing(reading: &Reading) -> bool {
         .is_some_and(|waiting| waiting.kind == WaitingFor::Authentication && waiting.options.is_empty())
 }
 
-/// What an agent does when it is ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Expect {
     Idle,

@@ -81,7 +81,6 @@ impl Terminal {
         }
     }
 
-    /// Refuses to go on in a mode above the limit.
     pub(crate) fn check_approval(&self) -> Result<(), TerminalError> {
         match self.limit {
             Some(limit) if limit != Approval::Yolo => self.check(limit, self.approval()?),
@@ -98,7 +97,6 @@ impl Terminal {
         }
     }
 
-    /// Refuses an option of a dialog that allows more than the limit.
     pub(crate) fn check_option(&self, waiting: &Waiting, label: &str) -> Result<(), TerminalError> {
         let Some(limit) = self.limit else { return Ok(()) };
         let granted = granted(waiting, label);

@@ -54,7 +54,6 @@ impl Orders {
         files::replace_own(path, &bytes).map_err(|error| TerminalError::io(path.display(), &error))
     }
 
-    /// Reads the orders and removes them.
     pub(crate) fn take(path: &Path) -> Result<Self, TerminalError> {
         let failed = |error: std::io::Error| TerminalError::io(path.display(), &error);
         let bytes = std::fs::read(path).map_err(failed)?;

@@ -110,7 +110,6 @@ fn run(record: &Path) -> Result<TerminalEnd, TerminalError> {
     Ok(ended)
 }
 
-/// The server of the pane that this process is in.
 fn tmux_server() -> Option<Process> {
     let tmux = std::env::var("TMUX").ok()?;
     Process::of(tmux.split(',').nth(1)?.parse().ok()?)
@@ -141,7 +140,6 @@ fn environment(orders: &Orders) -> Environment {
     environment
 }
 
-/// Everything that can be put back when the agent has ended.
 fn give_back(record: &Path) {
     if let Some((state, id)) = record.ancestors().nth(3).zip(record.file_stem()) {
         for warning in BorrowedFiles::new(state).give_back(&id.to_string_lossy()) {
@@ -182,7 +180,6 @@ fn say_ended(record: &Path, ended: TerminalEnd) {
     });
 }
 
-/// Starts the CLI, again if it wants so, and waits for its end.
 fn hold(
     record: &Path,
     interactive: &Interactive,
@@ -225,7 +222,6 @@ fn start(interactive: &Interactive) -> io::Result<Held> {
     Held::start(&mut command, Reach::Program, Life::Process, PATIENCE)
 }
 
-/// Waits for the CLI, and ends it when told to.
 fn wait(mut cli: Held, stop: &Noted) -> io::Result<ExitStatus> {
     loop {
         if let Some(status) = cli.ended()? {
@@ -244,7 +240,6 @@ fn wait(mut cli: Held, stop: &Noted) -> io::Result<ExitStatus> {
 /// Cleans up if the process in the pane is killed before it can.
 struct Guard(Option<ChildStdin>);
 
-/// What the guard has to know.
 #[derive(Debug, Serialize, Deserialize)]
 struct GuardOrders {
     record: PathBuf,

@@ -191,7 +191,6 @@ fn split(text: &str) -> Result<(&str, &str, usize), usize> {
     Err(above + 1)
 }
 
-/// What follows a first line of `---`.
 fn opening(text: &str) -> Option<&str> {
     let (first, rest) = text.split_once('\n')?;
     (first.trim_end() == "---").then_some(rest)

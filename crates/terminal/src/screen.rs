@@ -181,7 +181,6 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// A status without anything else.
     pub(crate) fn of(status: Status) -> Self {
         Reading {
             status,

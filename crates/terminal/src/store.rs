@@ -55,7 +55,6 @@ pub struct Record {
     /// The process in the pane that holds the CLI.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) agent: Option<Process>,
-    /// The CLI.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) cli: Option<Process>,
     /// When that was started, for the last time.
@@ -67,7 +66,6 @@ pub struct Record {
     /// Stands in the environment of every process of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) mark: Option<String>,
-    /// Where the CLI writes its session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) chats: Option<PathBuf>,
     /// What tells whether its MCP servers have started, until they have.
@@ -163,7 +161,6 @@ impl TerminalEnd {
 }
 
 impl Record {
-    /// The record of an agent that is about to be launched.
     pub(crate) fn of(launch: &Launch, id: &str, name: &str, dir: &Path, gemini: &Gemini) -> Self {
         let options = &launch.options;
         Self {
@@ -214,13 +211,11 @@ pub(crate) fn is_alive(state: &Path, id: &str) -> bool {
     records.any(|record| record.map_or(true, |record| record.is_some_and(|record| record.is_alive())))
 }
 
-/// The files of one tmux server's terminals.
 #[derive(Clone, Debug)]
 pub(crate) struct Store {
     dir: PathBuf,
 }
 
-/// Held until dropped.
 #[derive(Debug)]
 pub(crate) struct Lock {
     _file: File,

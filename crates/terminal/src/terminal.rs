@@ -108,7 +108,6 @@ impl CapturedPane {
     }
 }
 
-/// How much of the history a look takes in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum History {
     None,
@@ -248,7 +247,6 @@ pub fn status_name(status: Status) -> &'static str {
     }
 }
 
-/// A pane that is there.
 pub(crate) struct Live {
     pub(crate) control: std::sync::Arc<Control>,
     pub(crate) pane: String,
@@ -283,7 +281,6 @@ impl Live {
         })
     }
 
-    /// Presses a key, by tmux's name for it.
     pub(crate) fn press(&self, key: &str) -> Result<(), TerminalError> {
         self.alone(&["send-keys", "-t", &self.pane, key])
     }

@@ -48,7 +48,6 @@ pub(crate) struct Inner {
     pub(crate) tmux: Tmux,
     pub(crate) store: Store,
     pub(crate) environment: Environment,
-    /// The user's files that terminals have changed.
     pub(crate) borrowed: BorrowedFiles,
     control: Mutex<Option<Arc<Control>>>,
 }
@@ -139,7 +138,6 @@ impl Terminals {
 }
 
 impl Inner {
-    /// The way to tmux, found when it is needed.
     pub(crate) fn control(&self) -> Result<Arc<Control>, TerminalError> {
         let mut slot = self.control.lock();
         if let Some(control) = slot.as_ref().filter(|control| !control.is_gone()) {

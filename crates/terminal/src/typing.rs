@@ -77,12 +77,9 @@ impl Sent {
     }
 }
 
-/// What a text is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum TextKind {
-    /// For the model.
     Message(At),
-    /// For the CLI itself.
     Command,
 }
 
@@ -324,7 +321,6 @@ impl Terminal {
         Err(self.taken_back(live, "Gemini CLI does not take the text"))
     }
 
-    /// Pastes a text into whatever takes it.
     pub(crate) fn paste(&self, live: &Live, text: &str) -> Result<(), TerminalError> {
         let buffer = format!("alhena-{}", self.id());
         self.terminals.inner.tmux.feed(&["load-buffer", "-b", &buffer, "-"], text.as_bytes())?;

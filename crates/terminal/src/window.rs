@@ -91,7 +91,6 @@ fn tiles(panes: u16) -> (u16, u16) {
     (across, down)
 }
 
-/// A command of tmux, as it is put together.
 struct Words(Vec<OsString>);
 
 impl Words {
@@ -106,7 +105,6 @@ impl Words {
 }
 
 impl Terminals {
-    /// Opens a pane for a terminal, where its launch wants it.
     pub(crate) fn open_pane(&self, record: &Record, launch: &Launch) -> Result<(), TerminalError> {
         let tmux = &self.inner.tmux;
         let (columns, rows) = (launch.columns.max(20), launch.rows.max(5));
@@ -161,7 +159,6 @@ impl Terminals {
         tmux.run(&words.all()).map(|_| ())
     }
 
-    /// The window where terminals of a layout are, if there is one.
     fn window_with(&self, layout: Layout) -> Option<String> {
         let (name, _) = layout.names();
         let session = format!("={SESSION}");

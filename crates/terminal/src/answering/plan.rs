@@ -10,14 +10,12 @@ pub(super) const OWN: &str = "Enter a custom value";
 /// What submits the answers to several questions.
 const SUBMIT: &str = "submit";
 
-/// What to do for an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Plan {
     /// One option, and a word to go with it.
     Choose(u32, Option<String>),
     /// Several options, and a text of one's own.
     Tick(Vec<u32>, Option<String>),
-    /// A text.
     Write(String),
     /// What was answered before.
     Confirm,
@@ -36,7 +34,6 @@ impl Waiting {
 }
 
 impl Plan {
-    /// The options that are chosen.
     pub(super) fn numbers(&self) -> Vec<u32> {
         match self {
             Plan::Choose(number, _) => vec![*number],
@@ -83,7 +80,6 @@ impl Plan {
     }
 }
 
-/// How much of its options a dialog shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum List {
     Whole,
@@ -98,7 +94,6 @@ impl List {
     }
 }
 
-/// The option that an answer means.
 fn chosen(waiting: &Waiting, answer: &str, list: List) -> Result<u32, TerminalError> {
     let wanted = answer.trim().to_lowercase();
     let by_number = wanted.parse::<u32>().ok();

@@ -22,7 +22,6 @@ use crate::tmux::{SESSION, Tmux};
 /// How long tmux may take to answer a command. It is single-threaded and quick; only a stopped one takes longer.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// A connection.
 #[derive(Debug)]
 pub(crate) struct Connection {
     child: Mutex<Child>,
@@ -41,7 +40,6 @@ struct Shared {
 struct Heard {
     replies: VecDeque<Result<String, String>>,
     panes: HashMap<String, Pane>,
-    /// How often windows came or went.
     windows: u64,
     /// How often anything happened by itself.
     changes: u64,
@@ -89,7 +87,6 @@ impl Connection {
         Ok(control)
     }
 
-    /// The process of tmux's client.
     pub(crate) fn client(&self) -> u32 {
         self.child.lock().id()
     }
@@ -100,7 +97,6 @@ impl Connection {
         let _gone = self.talk.lock().write_all(b"\n");
     }
 
-    /// How often anything happened, in any pane, once that is not what was seen any more, or at the deadline.
     pub(crate) fn wait_for_changes(&self, seen: u64, deadline: Instant) -> u64 {
         let mut state = self.shared.state.lock();
         loop {
@@ -112,12 +108,10 @@ impl Connection {
         }
     }
 
-    /// Whether tmux has ended the connection.
     pub(crate) fn is_gone(&self) -> bool {
         self.shared.state.lock().gone
     }
 
-    /// Runs commands and gives the answer of each.
     pub(crate) fn run(&self, commands: &[&[&str]]) -> Result<Vec<String>, TerminalError> {
         let mut talk = self.talk.lock();
         let deadline = Instant::now() + PATIENCE;
@@ -148,7 +142,6 @@ impl Connection {
         }
     }
 
-    /// What a pane has done so far.
     pub(crate) fn activity(&self, pane: &str) -> Activity {
         self.activity_in(&self.shared.state.lock(), pane)
     }
@@ -158,7 +151,6 @@ impl Connection {
         Activity { since: activity.last.unwrap_or(self.opened), windows: state.windows, ..activity }
     }
 
-    /// Waits for output of a pane beyond what was counted, for a window to come or go, or for the deadline.
     pub(crate) fn wait(&self, pane: &str, seen: &Activity, deadline: Instant) -> Activity {
         let mut state = self.shared.state.lock();
         loop {

@@ -14,7 +14,6 @@ enum Sequence {
     Closing(Vec<u8>),
 }
 
-/// Finds titles in a stream of output.
 #[derive(Debug, Default)]
 pub(super) struct Titles(Sequence);
 

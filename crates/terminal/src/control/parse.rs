@@ -5,23 +5,17 @@
 
 use std::io::{self, BufRead};
 
-/// One thing that tmux said.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Notice {
-    /// A command's answer, or why it failed.
     Reply(Result<String, String>),
-    /// A pane wrote something.
     Output {
         /// `%12`
         pane: String,
         /// What it wrote.
         bytes: Vec<u8>,
     },
-    /// Windows came or went.
     Windows,
-    /// The connection ends.
     Exit,
-    /// Something else.
     Other,
 }
 

@@ -18,7 +18,6 @@ const PAUSE: Duration = Duration::from_millis(60);
 /// After so long a watcher is tried again.
 const OLD: Duration = Duration::from_secs(10);
 
-/// Plain commands.
 #[derive(Debug)]
 pub(crate) struct Plain {
     tmux: Tmux,

@@ -8,7 +8,6 @@ use std::ops::Range;
 use alhena_agent::settings::{Problem, parse, without_comments};
 use serde_json::Value;
 
-/// A text that is JSON with comments, an object.
 #[derive(Clone, Debug)]
 pub(super) struct Document {
     text: String,
@@ -16,12 +15,9 @@ pub(super) struct Document {
     blank: String,
 }
 
-/// What is in the way of an edit.
 #[derive(Debug)]
 pub(super) enum NotEdited {
-    /// The text is not JSON with comments, or not an object.
     Text(Problem),
-    /// The value of this key is there and not an object.
     NotAnObject(String),
 }
 
@@ -68,12 +64,10 @@ impl Document {
         self.text.get(range)
     }
 
-    /// The same as a value.
     pub(super) fn entry_value(&self, outer: &str, name: &str) -> Option<Value> {
         parse(self.entry(outer, name)?).ok()
     }
 
-    /// Whether there is such a key at the top.
     pub(super) fn has(&self, name: &str) -> bool {
         self.root().member(name).is_some()
     }
@@ -83,7 +77,6 @@ impl Document {
         self.root().members.is_empty() && self.text == self.blank
     }
 
-    /// Sets an entry to a text that was one before.
     pub(super) fn set_text(&mut self, outer: &str, name: &str, raw: &str) -> Result<(), NotEdited> {
         let root = self.root();
         let Some(holder) = root.member(outer) else {
@@ -107,7 +100,6 @@ impl Document {
         }
     }
 
-    /// Sets an entry to a value.
     pub(super) fn set(&mut self, outer: &str, name: &str, value: &Value) -> Result<(), NotEdited> {
         let existing = self.inner(outer).and_then(|object| object.member(name).cloned());
         let raw = format!("{value:#}");
@@ -121,7 +113,6 @@ impl Document {
         }
     }
 
-    /// Takes an entry out.
     pub(super) fn remove(&mut self, outer: &str, name: &str) -> Result<(), NotEdited> {
         match self.inner(outer) {
             Some(object) => self.take_out(&object, name),
@@ -129,7 +120,6 @@ impl Document {
         }
     }
 
-    /// Takes an object at the top out, if there is nothing in it.
     pub(super) fn remove_if_empty(&mut self, outer: &str) -> Result<(), NotEdited> {
         match self.inner(outer) {
             Some(object) if object.members.is_empty() => self.take_out(&self.root(), outer),
@@ -146,7 +136,6 @@ impl Document {
         self.object(self.root().member(outer)?.value.start)
     }
 
-    /// The object that begins at a place; none if something else does.
     fn object(&self, start: usize) -> Option<Object> {
         let bytes = self.blank.as_bytes();
         if bytes.get(start) != Some(&b'{') {

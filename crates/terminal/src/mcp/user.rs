@@ -20,7 +20,6 @@ use crate::borrowed::{BorrowedFiles, BorrowedKind, Holder, Restorable};
 
 const KEY: &str = "mcpServers";
 
-/// A terminal and its servers, as entries by name.
 type Held = Holder<Map<String, Value>>;
 
 /// Servers that terminals put into the user's settings.
@@ -28,9 +27,7 @@ type Held = Holder<Map<String, Value>>;
 pub struct Servers {
     /// The text of the user's own entry for each name that a terminal uses; none if there was none.
     replaced: BTreeMap<String, Option<String>>,
-    /// Whether `mcpServers` was missing.
     made_key: bool,
-    /// Whether the file was missing.
     made_file: bool,
     holders: Vec<Held>,
 }
@@ -74,12 +71,10 @@ impl Servers {
         Ok(warnings)
     }
 
-    /// Whether an entry is a terminal's.
     fn has_put(&self, name: &str, entry: &Value) -> bool {
         self.holders.iter().any(|holder| holder.content.get(name) == Some(entry))
     }
 
-    /// The entry that is to be there for a name, of those who stay.
     fn wanted(&self, name: &str, stays: &dyn Fn(&Held) -> bool) -> Option<&Value> {
         self.holders.iter().rev().filter(|holder| stays(holder)).find_map(|holder| holder.content.get(name))
     }
@@ -159,7 +154,6 @@ impl Restorable for Servers {
     }
 }
 
-/// The settings; none when there is no such file.
 fn open(path: &Path) -> io::Result<Option<Document>> {
     let text = match fs::read(path) {
         Ok(bytes) => String::from_utf8(bytes).map_err(|_| io::Error::other("the settings are not UTF-8"))?,

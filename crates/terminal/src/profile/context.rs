@@ -65,7 +65,6 @@ impl ContextFile {
         files::replace(target, text.as_bytes(), 0o600)
     }
 
-    /// Puts back what was there.
     fn restore(&self, target: &Path, warnings: &mut Vec<String>) -> io::Result<()> {
         let _left_by_a_crash = files::remove_unfinished(target);
         let content = self.content(target)?;
@@ -137,7 +136,6 @@ impl Restorable for ContextFile {
     }
 }
 
-/// Whose text a file holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WhoseText {
     Nothing,

@@ -17,14 +17,12 @@ pub(super) struct Wrong {
     pub(super) message: String,
 }
 
-/// The top-level keys and values, and the line of each key.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct FrontMatter {
     pub(super) values: Map<String, Value>,
     pub(super) lines: BTreeMap<String, usize>,
 }
 
-/// A collection that has not ended yet.
 enum Open {
     List(Vec<Value>),
     Map { entries: Map<String, Value>, key: Option<String> },

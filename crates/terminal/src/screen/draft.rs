@@ -26,7 +26,6 @@ pub(super) fn inside(rows: &Rows<'_>, index: usize) -> String {
     }
 }
 
-/// The first row of the prompt below the conversation.
 pub(super) fn first_row(rows: &Rows<'_>, body_end: usize) -> Option<usize> {
     (body_end..rows.len()).rev().find(|index| {
         let text = inside(rows, *index);
@@ -36,7 +35,6 @@ pub(super) fn first_row(rows: &Rows<'_>, body_end: usize) -> Option<usize> {
     })
 }
 
-/// Reads the prompt below the conversation.
 pub(super) fn read(rows: &Rows<'_>, body_end: usize) -> Draft {
     let Some(first) = first_row(rows, body_end) else {
         return Draft { text: String::new(), rows: 0, shell: false };

@@ -21,34 +21,27 @@ pub(super) enum Style {
     Reader,
 }
 
-/// What is at the bottom of the screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Live {
-    /// The prompt, and what its status rows say.
     Prompt(Activity),
-    /// A dialog, in the rows `start..end`.
     Dialog { start: usize, end: usize },
     /// The CLI was here and has ended.
     Gone,
-    /// Nothing of the kind.
     Nothing,
 }
 
 /// What the rows between the conversation and the prompt say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Activity {
-    /// Nothing is going on.
     Quiet,
     /// A spinner turns, or messages are queued.
     Busy,
-    /// A spinner of the start.
     StartingUp,
     /// This row says that a shell command of a tool waits for input. The CLI says so of every command that has been silent
     /// for five seconds; only when it puts it into the title too, after thirty, it is worth a look.
     ShellInput(usize),
 }
 
-/// The live part and where the conversation ends.
 #[derive(Debug)]
 pub(super) struct Frame {
     pub style: Style,
@@ -159,7 +152,6 @@ fn is_draft(rows: &Rows<'_>, index: usize) -> bool {
         && (index.saturating_sub(5)..index).any(|above| chrome::is_rule(rows.row(above)))
 }
 
-/// A prompt without half blocks, in the row `index`.
 fn bare_prompt(rows: &Rows<'_>, index: usize, foreign: bool) -> Frame {
     let row = rows.row(index);
     if row.indent == 0 && !rows.row(index.saturating_sub(1)).is_blank() {

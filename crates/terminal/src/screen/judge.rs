@@ -9,7 +9,6 @@ use super::rows::{Row, Rows};
 use super::title::Title;
 use super::{Status, Waiting, WaitingFor, chrome, dialog};
 
-/// What the agent does.
 pub(super) fn status(title: Option<&str>, rows: &Rows<'_>, frame: &Frame, last: &mut Last<'_, '_>) -> Status {
     let title = Title::read(title);
     match frame.live {
@@ -66,7 +65,6 @@ pub(super) fn failure_outside(rows: &Rows<'_>) -> Option<String> {
     chrome::failure((0..rows.len()).map(|index| rows.row(index)).filter(|row| !row.is_blank()))
 }
 
-/// Whether the CLI says below a dialog that it starts again.
 fn is_restarting(rows: &Rows<'_>, end: usize) -> bool {
     (end..rows.len()).any(|index| is_restart_line(rows.row(index)))
 }
@@ -75,7 +73,6 @@ fn is_restart_line(row: &Row<'_>) -> bool {
     row.indent <= 1 && row.body().starts_with("Gemini CLI is restarting")
 }
 
-/// What somebody has to answer.
 pub(super) fn waiting(rows: &Rows<'_>, frame: &Frame) -> Waiting {
     match frame.live {
         Live::Dialog { start, end } => dialog::read(rows, start..end),

@@ -10,7 +10,6 @@ use super::rows::Rows;
 use super::transcript::{self, Query, TurnContent};
 use super::{Status, ToolStatus, chrome, reader};
 
-/// How the conversation is laid out.
 pub(super) struct Layout<'r, 'a> {
     rows: &'r Rows<'a>,
     style: Style,
@@ -35,7 +34,6 @@ impl<'r, 'a> Layout<'r, 'a> {
         Layout { rows, style: frame.style, columns, edge }
     }
 
-    /// What a turn holds in these rows.
     pub fn content(&self, range: Range<usize>) -> TurnContent {
         match self.style {
             Style::Reader => reader::read(self.rows, range, self.columns),
@@ -43,7 +41,6 @@ impl<'r, 'a> Layout<'r, 'a> {
         }
     }
 
-    /// The text of a query.
     pub fn query_text(&self, query: &Query) -> String {
         match self.style {
             Style::Reader => reader::query_text(self.rows, query, self.columns),
@@ -65,18 +62,15 @@ pub(super) struct Last<'r, 'a> {
 }
 
 impl<'r, 'a> Last<'r, 'a> {
-    /// The turn that ends with the row before `end`.
     pub fn new(layout: Layout<'r, 'a>, end: usize) -> Self {
         Last { layout, end, query: None, content: None }
     }
 
-    /// Its query, if the capture shows it.
     pub fn query(&mut self) -> Option<&Query> {
         let layout = &self.layout;
         self.query.get_or_insert_with(|| transcript::last_query(layout.rows, self.end, layout.style)).as_ref()
     }
 
-    /// What came after the query.
     pub fn content(&mut self) -> &TurnContent {
         let start = match self.query() {
             Some(query) => query.rows.end,
@@ -133,7 +127,6 @@ impl<'r, 'a> Last<'r, 'a> {
     }
 }
 
-/// What the last query was for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Asked {
     Nothing,

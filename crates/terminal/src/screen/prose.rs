@@ -29,7 +29,6 @@ impl<'r> ProseLine<'r> {
     }
 }
 
-/// The text of an answer.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Prose {
     pub text: String,
@@ -78,7 +77,6 @@ pub(super) fn read(lines: &[ProseLine<'_>], base: usize, edge: Option<usize>) ->
     Prose { text: out.finish(), truncated }
 }
 
-/// Puts together rows that were wrapped, and leaves everything else as it is.
 pub(super) fn unwrap(lines: &[ProseLine<'_>], base: usize, edge: Option<usize>) -> String {
     let edge = edge.filter(|edge| lines.iter().all(|line| width(line.text) <= *edge));
     let mut out = String::new();
@@ -122,12 +120,10 @@ fn list_marker(body: &str) -> Option<usize> {
     (digits > 0 && (rest.is_empty() || rest.starts_with(' '))).then_some(digits + 2)
 }
 
-/// A row that may go on in the next one.
 #[derive(Debug)]
 pub(super) struct Wrap {
     /// Where the continuation starts.
     hang: usize,
-    /// Where the row ends.
     end: usize,
     /// How long its last word is, over all rows that it takes.
     tail: usize,

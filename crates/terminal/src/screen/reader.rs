@@ -18,7 +18,6 @@ use super::transcript::{Query, TurnContent};
 const USER: &str = "User:  ";
 const MODEL: &str = "Model:  ";
 
-/// The words and signs in front of tools.
 const TOOLS: [(&str, ToolStatus); 8] = [
     ("Success: ", ToolStatus::Succeeded),
     ("Canceled: ", ToolStatus::Cancelled),
@@ -44,7 +43,6 @@ fn is_checked(text: &str) -> bool {
     text.strip_prefix("(checked) ").is_some_and(|rest| rest.starts_with(|digit: char| digit.is_ascii_digit()))
 }
 
-/// The live part in this layout.
 pub(super) fn frame(rows: &Rows<'_>, foreign: bool) -> Frame {
     let gone = |end| Frame { style: Style::Reader, live: Live::Gone, body_end: end, columns: None };
     let last = (0..rows.len()).rev().find(|index| !rows.row(*index).is_blank()).unwrap_or(0);
@@ -150,7 +148,6 @@ pub(super) fn last_query(rows: &Rows<'_>, end: usize) -> Option<Query> {
     Some(Query { rows: start..stop, text: start..stop })
 }
 
-/// The text of a query.
 pub(super) fn query_text(rows: &Rows<'_>, query: &Query, columns: Option<usize>) -> String {
     let mut text = joined(rows, query.text.clone(), columns);
     if text.starts_with(USER) {
@@ -179,13 +176,11 @@ fn joined(rows: &Rows<'_>, range: Range<usize>, columns: Option<usize>) -> Strin
     out
 }
 
-/// Where the footer or the notice about this mode begins.
 fn is_footer_start(text: &str) -> bool {
     text.starts_with("workspace (/directory)")
         || text.starts_with("You are currently in screen reader-friendly view.")
 }
 
-/// Reads the rows of a turn after its query.
 pub(super) fn read(rows: &Rows<'_>, range: Range<usize>, columns: Option<usize>) -> TurnContent {
     let mut content = TurnContent::default();
     let mut parts: Vec<String> = Vec::new();
@@ -224,7 +219,6 @@ pub(super) fn read(rows: &Rows<'_>, range: Range<usize>, columns: Option<usize>)
     content
 }
 
-/// Text with its tables as Markdown.
 fn with_tables(text: &str) -> String {
     if !text.contains('┌') {
         return text.to_owned();
@@ -260,7 +254,6 @@ fn note(row: &Row<'_>) -> Option<bool> {
     rest.starts_with("  ").then(|| row.marked('✕'))
 }
 
-/// The name and status of a tool.
 fn tool(text: &str) -> Option<(&str, ToolStatus)> {
     let (rest, status) = TOOLS.iter().find_map(|(sign, status)| Some((text.strip_prefix(sign)?, *status)))?;
     let name = rest.trim_start().split(' ').next()?;

@@ -48,7 +48,6 @@ fn column_widths(text: &str, left: char, middle: char, right: char) -> Option<Ve
     (widths.len() >= 2 && widths.iter().all(|width| *width >= 2)).then_some(widths)
 }
 
-/// The cells of a row of the screen, if it has the columns of the table.
 fn cells<'r>(text: &'r str, columns: &[usize]) -> Option<Vec<&'r str>> {
     let inner = text.strip_prefix('│')?.strip_suffix('│')?;
     let cells: Vec<&str> = inner.split('│').map(str::trim).collect();

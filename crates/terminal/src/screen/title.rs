@@ -4,7 +4,6 @@
 //! `⏲  Working…` for a silent shell, padded with blanks. It is the earliest sign of work. It is also wrong at times:
 //! 0.61.0 says `Ready` while the trust, login and loop dialogs wait, and `Working…` while the quota dialog does.
 
-/// The state in the title.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Title {
     Ready,

@@ -72,7 +72,6 @@ fn header(text: &str) -> Option<ToolBox> {
     })
 }
 
-/// Whether a text is the header of a tool that does not wait for an approval.
 pub(super) fn is_finished_header(text: &str) -> bool {
     header(text).is_some_and(|tool| tool.status != ToolStatus::Asking)
 }
@@ -117,12 +116,10 @@ pub(super) fn starts_listing(row: &Row<'_>) -> bool {
         && row.body().strip_prefix('1').is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
 }
 
-/// Whether a row is a compact tool.
 pub(super) fn is_compact(row: &Row<'_>) -> bool {
     row.indent == 2 && header(row.body()).is_some()
 }
 
-/// Without blank lines at either end.
 fn trimmed(text: &str) -> String {
     text.trim_end().trim_start_matches('\n').to_owned()
 }

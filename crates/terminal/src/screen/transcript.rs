@@ -12,12 +12,10 @@ use super::prose::{self, ProseLine};
 use super::rows::{Row, Rows};
 use super::tools::{self, ToolBox};
 
-/// Where a query is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Query {
     /// All its rows, borders included.
     pub rows: Range<usize>,
-    /// The rows with text.
     pub text: Range<usize>,
 }
 
@@ -40,22 +38,18 @@ impl Query {
     }
 }
 
-/// What a turn holds besides its query.
 #[derive(Debug, Default)]
 pub(super) struct TurnContent {
     pub answer: String,
     pub tools: Vec<ToolBox>,
-    /// The last error of the CLI.
     pub error: Option<String>,
     /// Whether nothing of the model came after that error.
     pub failed: bool,
     /// Whether the CLI itself said that it left out lines.
     pub truncated: bool,
-    /// Whether there is anything at all.
     pub anything: bool,
 }
 
-/// The last query before `end`.
 pub(super) fn last_query(rows: &Rows<'_>, end: usize, style: Style) -> Option<Query> {
     match style {
         Style::HalfBlocks => boxed_query(rows, end),
@@ -135,7 +129,6 @@ fn is_query(row: &Row<'_>) -> bool {
     row.indent <= 1 && (body.starts_with("> ") || body.starts_with("$ ") || body.starts_with("! "))
 }
 
-/// Reads the rows of a turn after its query.
 pub(super) fn read(rows: &Rows<'_>, range: Range<usize>, edge: Option<usize>) -> TurnContent {
     let mut reader = TranscriptReader::new(rows, edge);
     let mut index = range.start;
@@ -169,14 +162,12 @@ pub(super) fn ends_with_text(rows: &Rows<'_>, range: Range<usize>, style: Style)
     false
 }
 
-/// What the CLI marks its own messages with.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Note {
     Info,
     Error,
 }
 
-/// Part of an answer.
 struct Part {
     text: String,
     /// Whether something stood between it and the part before.

@@ -25,7 +25,6 @@ const GREETING: Duration = Duration::from_secs(6);
 /// The longest wait in one question: the watcher does not notice at once that nobody waits any more.
 const SLICE: Duration = Duration::from_secs(2);
 
-/// The watcher, as others see it.
 #[derive(Debug)]
 pub(crate) struct Client {
     ground: Ground,
@@ -33,16 +32,13 @@ pub(crate) struct Client {
     gone: AtomicBool,
 }
 
-/// Who answered.
 pub(super) enum Answerer {
-    /// One that can be asked.
     Ours(Client),
     /// One of another release. It can be asked to make room.
     Other(Hello, BufReader<Stream>),
 }
 
 impl Client {
-    /// The watcher of a server's terminals.
     pub(super) fn find(ground: &Ground) -> io::Result<Answerer> {
         let (hello, stream) = greet(ground.store.dir())?;
         if !hello.will_do() {
@@ -138,7 +134,6 @@ impl Client {
     }
 }
 
-/// As many milliseconds as one question may wait.
 fn slice(deadline: Instant) -> u64 {
     let left = deadline.saturating_duration_since(Instant::now());
     u64::try_from(left.min(SLICE).as_millis()).unwrap_or(0)

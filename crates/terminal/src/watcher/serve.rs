@@ -57,7 +57,6 @@ pub fn serve(server: &str, tmux: &Path, dir: &Path, step: &str) -> io::Result<()
     }
 }
 
-/// The command for a step of a watcher's life.
 pub(super) fn command(program: &Path, server: &str, tmux: &Path, dir: &Path, step: &str) -> Command {
     let mut command = Command::new(program);
     command.args(["terminal", "--server", server, "--tmux"]).arg(tmux).arg("watcher").arg(dir).arg(step);

@@ -25,7 +25,6 @@ pub(super) fn remove(dir: &Path) {
     let _gone = std::fs::remove_file(dir.join(NAME));
 }
 
-/// Whether the other side is a process of this user.
 pub(super) fn check_peer(stream: &Stream) -> io::Result<()> {
     match sockets::own_peer(stream)? {
         Some(_) => Ok(()),

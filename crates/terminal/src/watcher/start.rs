@@ -52,7 +52,6 @@ pub(crate) fn connect(ground: &Ground) -> Result<Control, TerminalError> {
     find_or_start(ground).map_or_else(|why| plain(&ground.tmux, &why), |client| Ok(Control::Watcher(client)))
 }
 
-/// Whether there is a watcher again.
 pub(super) fn revive(ground: &Ground) -> bool {
     find_or_start(ground).is_ok()
 }

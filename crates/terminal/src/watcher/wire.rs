@@ -17,7 +17,6 @@ pub(super) const PROTOCOL: u32 = 2;
 /// A line that is longer is nobody's we know. A screen with all of its history is some megabytes.
 const LONGEST_LINE: u64 = 64 << 20;
 
-/// Who speaks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Hello {
     pub(super) protocol: u32,
@@ -38,24 +37,19 @@ impl Hello {
     }
 }
 
-/// A question.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Question {
     /// Who is there? Has to come first.
     Hello(Hello),
-    /// What do these commands of tmux answer?
     Run(Vec<Vec<String>>),
-    /// What has this pane done so far?
     Activity(String),
     /// What has it done, once it has done more than was seen, or after so many milliseconds?
     Wait { pane: String, count: u64, windows: u64, ms: u64 },
     /// How often was an agent seen to do something else, once that is not as often as this any more, or after so many
     /// milliseconds?
     News { seen: u64, ms: u64 },
-    /// What does the agent of this terminal do?
     State(String),
-    /// Will you make room for another?
     Retire,
 }
 
@@ -77,7 +71,6 @@ impl Question {
     }
 }
 
-/// An answer.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Answer {
@@ -90,7 +83,6 @@ pub(super) enum Answer {
     Failed(String),
 }
 
-/// An [`Activity`] on its way.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct ActivityJson {
     count: u64,

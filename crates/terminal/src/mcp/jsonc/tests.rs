@@ -110,7 +110,6 @@ fn what_cannot_be_edited_is_refused() {
     assert_eq!(document.text(), r#"{"mcpServers": []}"#);
 }
 
-/// Writes a value with any white space and comments between its parts.
 struct Writer {
     seed: u64,
     text: String,
