@@ -88,10 +88,8 @@ mod tests {
     fn each_question_is_told_once() {
         let waits = |question: &str| Reading {
             waiting_for: Some(Waiting {
-                kind: WaitingFor::ToolApproval,
                 question: question.to_owned(),
-                options: Vec::new(),
-                detail: None,
+                ..Waiting::asking(WaitingFor::ToolApproval, &[], None)
             }),
             ..Reading::of(Status::Waiting)
         };

@@ -25,9 +25,9 @@ use alhena_wire::release::Version;
 use serde::{Deserialize, Serialize};
 
 use crate::borrowed::BorrowedFiles;
+use crate::equip::Orders;
 use crate::error::{TerminalError, TerminalErrorKind};
 use crate::mcp::start::McpStart;
-use crate::orders::Orders;
 use crate::store::{self, Cause, Phase, TerminalEnd};
 
 /// 0.61.0 ends with it when it wants to be started again, after a folder was trusted.
@@ -151,11 +151,8 @@ fn give_back(record: &Path) {
 /// Ends the agents that worked for this one: nobody waits for them any more.
 fn end_workers(record: &Path) {
     let (Some(dir), Some(id)) = (record.parent(), record.file_stem()) else { return };
-    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
-        let path = entry.path();
-        let is_record = path.extension().is_some_and(|extension| extension == "json");
-        if is_record
-            && let Ok(Some(worker)) = store::read(&path)
+    for path in store::files_in(dir) {
+        if let Ok(Some(worker)) = store::read(&path)
             && worker.supervisor.as_deref().is_some_and(|supervisor| *supervisor == *id)
             && let Some(agent) = worker.agent
         {

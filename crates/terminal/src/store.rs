@@ -4,14 +4,13 @@
 //! machine may have been switched off), so processes are named by number and start time, and tmux has the last word on panes.
 
 use std::fs::{self, File};
-use std::io::{self};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use alhena_agent::Gemini;
 use alhena_model::Timestamp;
-use alhena_sys::Process;
-use alhena_sys::{files, locks};
+use alhena_sys::{Process, files, locks};
 use serde::{Deserialize, Serialize};
 
 use crate::error::TerminalError;
@@ -304,6 +303,12 @@ pub(crate) fn update(path: &Path, change: impl FnOnce(&mut Record)) -> Result<Op
     change(&mut record);
     write(path, &record)?;
     Ok(Some(record))
+}
+
+/// The files of the records in a directory.
+pub(crate) fn files_in(dir: &Path) -> impl Iterator<Item = PathBuf> {
+    let paths = fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
+    paths.filter(|path| path.extension().is_some_and(|extension| extension == "json"))
 }
 
 pub(crate) fn read(path: &Path) -> Result<Option<Record>, TerminalError> {

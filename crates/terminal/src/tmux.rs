@@ -89,12 +89,18 @@ impl Tmux {
         command
     }
 
-    pub(crate) fn run(&self, args: &[&OsStr]) -> Result<String, TerminalError> {
+    pub(crate) fn run<W: AsRef<OsStr>>(
+        &self,
+        args: impl IntoIterator<Item = W>,
+    ) -> Result<String, TerminalError> {
         self.output(self.command().args(args), None)
     }
 
     /// Runs commands and gives everything that they printed, also where one of them failed: tmux complains on either stream.
-    pub(crate) fn outcome(&self, args: &[&OsStr]) -> Result<Outcome, TerminalError> {
+    pub(crate) fn outcome<W: AsRef<OsStr>>(
+        &self,
+        args: impl IntoIterator<Item = W>,
+    ) -> Result<Outcome, TerminalError> {
         let mut command = self.command();
         let output = command.args(args).stdin(Stdio::null()).output().map_err(TerminalError::tmux)?;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
@@ -148,7 +154,7 @@ impl Tmux {
 
     pub(crate) fn has_session(&self) -> bool {
         let target = format!("={SESSION}");
-        self.run(&["has-session".as_ref(), "-t".as_ref(), target.as_ref()]).is_ok()
+        self.run(["has-session", "-t", &target]).is_ok()
     }
 }
 

@@ -6,7 +6,8 @@
 use std::ops::Range;
 
 use alhena_agent::settings::{Problem, parse, without_comments};
-use serde_json::Value;
+use serde::de::IgnoredAny;
+use serde_json::{Deserializer, Value};
 
 #[derive(Clone, Debug)]
 pub(super) struct Document {
@@ -144,10 +145,10 @@ impl Document {
         let mut members = Vec::new();
         let mut at = skip_blank(bytes, start + 1);
         while bytes.get(at) == Some(&b'"') {
-            let key = at..string_end(bytes, at);
+            let key = at..value_end(&self.blank, at);
             let colon = skip_blank(bytes, key.end);
             let value = skip_blank(bytes, colon + 1);
-            let value = value..value_end(bytes, value);
+            let value = value..value_end(&self.blank, value);
             let name = self.blank.get(key.clone()).and_then(|key| serde_json::from_str(key).ok());
             at = skip_blank(bytes, value.end);
             if bytes.get(at) == Some(&b',') {
@@ -266,43 +267,12 @@ fn skip_blank(bytes: &[u8], from: usize) -> usize {
     from + rest.iter().take_while(|byte| byte.is_ascii_whitespace()).count()
 }
 
-/// Behind the closing quote of the string that begins at a place.
-fn string_end(bytes: &[u8], from: usize) -> usize {
-    let mut escaped = false;
-    for (at, byte) in bytes.iter().enumerate().skip(from + 1) {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' => escaped = true,
-            b'"' => return at + 1,
-            _ => {}
-        }
-    }
-    bytes.len()
-}
-
 /// Behind the value that begins at a place.
-fn value_end(bytes: &[u8], from: usize) -> usize {
-    let mut depth = 0_usize;
-    let mut at = from;
-    while let Some(byte) = bytes.get(at) {
-        match byte {
-            b'"' => {
-                at = string_end(bytes, at);
-                if depth == 0 {
-                    return at;
-                }
-                continue;
-            }
-            b'{' | b'[' => depth += 1,
-            b'}' | b']' if depth <= 1 => return if depth == 0 { at } else { at + 1 },
-            b'}' | b']' => depth -= 1,
-            b',' if depth == 0 => return at,
-            byte if depth == 0 && byte.is_ascii_whitespace() => return at,
-            _ => {}
-        }
-        at += 1;
-    }
-    at
+fn value_end(text: &str, from: usize) -> usize {
+    let value = Deserializer::from_str(text.get(from..).unwrap_or_default());
+    let mut values = value.into_iter::<IgnoredAny>();
+    let _ends_the_text = values.next();
+    from + values.byte_offset()
 }
 
 #[cfg(test)]

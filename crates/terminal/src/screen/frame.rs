@@ -24,7 +24,10 @@ pub(super) enum Style {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Live {
     Prompt(Activity),
-    Dialog { start: usize, end: usize },
+    Dialog {
+        start: usize,
+        end: usize,
+    },
     /// The CLI was here and has ended.
     Gone,
     Nothing,
@@ -128,17 +131,13 @@ fn half_block_prompt(rows: &Rows<'_>, bottom: usize, foreign: bool, footer: bool
         .filter(|top| {
             chrome::is_half_block_border(rows.row(*top)) && chrome::starts_with_prompt(rows.row(top + 1))
         })?;
-    if foreign {
-        let body_end = status_rows(rows, top, Style::HalfBlocks).0;
-        return Some(Frame { style: Style::HalfBlocks, live: Live::Gone, body_end, columns });
-    }
     let is_chrome = |index| chrome::is_rule(rows.row(index)) || chrome::is_hint(rows.row(index));
     let first = rows.row(top + 1);
     let sent = first.lead() == Some('>') && !chrome::is_empty_prompt(first);
-    if sent && !footer && !(top.saturating_sub(3)..top).any(is_chrome) {
+    if !foreign && sent && !footer && !(top.saturating_sub(3)..top).any(is_chrome) {
         return Some(Frame { style: Style::HalfBlocks, live: Live::Nothing, body_end: rows.len(), columns });
     }
-    Some(prompt(rows, top, Style::HalfBlocks, columns))
+    Some(prompt(rows, top, Style::HalfBlocks, columns, foreign))
 }
 
 /// Whether the row is a prompt with a draft in it, without borders: at column 1, between blank rows, under the row that
@@ -168,10 +167,7 @@ fn bare_prompt(rows: &Rows<'_>, index: usize, foreign: bool) -> Frame {
         .find(|row| chrome::is_rule(row) || chrome::is_half_block_border(row))
         .map(|row| row.end());
     let columns = columns.or_else(|| style_above(rows, index).1);
-    if foreign {
-        return Frame { style, live: Live::Gone, body_end: status_rows(rows, top, style).0, columns };
-    }
-    prompt(rows, top, style, columns)
+    prompt(rows, top, style, columns, foreign)
 }
 
 /// A prompt between rules whose lower rule is at `bottom`, with a draft in it.
@@ -190,20 +186,14 @@ fn ruled_prompt(rows: &Rows<'_>, bottom: usize, foreign: bool) -> Option<Frame> 
         return None;
     }
     let columns = Some(rows.row(bottom).end());
-    if foreign {
-        return Some(Frame {
-            style: Style::Rules,
-            live: Live::Gone,
-            body_end: status_rows(rows, top, Style::Rules).0,
-            columns,
-        });
-    }
-    Some(prompt(rows, top, Style::Rules, columns))
+    Some(prompt(rows, top, Style::Rules, columns, foreign))
 }
 
-fn prompt(rows: &Rows<'_>, top: usize, style: Style, columns: Option<usize>) -> Frame {
+/// A prompt, or what is left of it where somebody else wrote below it.
+fn prompt(rows: &Rows<'_>, top: usize, style: Style, columns: Option<usize>, foreign: bool) -> Frame {
     let (body_end, activity) = status_rows(rows, top, style);
-    Frame { style, live: Live::Prompt(activity), body_end, columns }
+    let live = if foreign { Live::Gone } else { Live::Prompt(activity) };
+    Frame { style, live, body_end, columns }
 }
 
 /// Goes up over the rows between the conversation and the prompt: mode, rule, spinner, hints, toasts, queued messages.
@@ -300,7 +290,7 @@ fn boxed(rows: &Rows<'_>, bottom: usize, edge: Edge, foreign: bool) -> Frame {
         columns = Some(rows.row(bottom).end());
     }
     if !foreign && is_boxed_prompt(rows, start, bottom) {
-        return prompt(rows, start, style, columns);
+        return prompt(rows, start, style, columns, false);
     }
     let inner = || (start..=bottom).map(|index| chrome::inside(rows.row(index)));
     let farewell = inner().any(|text| {
@@ -310,7 +300,7 @@ fn boxed(rows: &Rows<'_>, bottom: usize, edge: Edge, foreign: bool) -> Frame {
     });
     let tool = inner()
         .find(|text| !text.is_empty() && !text.starts_with('─') && !text.starts_with('╭'))
-        .is_some_and(super::tools::is_finished_header);
+        .is_some_and(super::transcript::is_finished_header);
     let live = if foreign || farewell {
         Live::Gone
     } else if tool {

@@ -9,11 +9,9 @@ use std::ops::Range;
 
 use super::chrome;
 use super::frame::{Activity, Frame, Live, Style};
-use super::prose::ProseLine;
+use super::prose::{self, ProseLine};
 use super::rows::{Row, Rows, width};
-use super::table;
-use super::tools::{ToolBox, ToolStatus};
-use super::transcript::{Query, TurnContent};
+use super::transcript::{Query, ToolBox, ToolStatus, TurnContent};
 
 const USER: &str = "User:  ";
 const MODEL: &str = "Model:  ";
@@ -44,39 +42,29 @@ fn is_checked(text: &str) -> bool {
 }
 
 pub(super) fn frame(rows: &Rows<'_>, foreign: bool) -> Frame {
-    let gone = |end| Frame { style: Style::Reader, live: Live::Gone, body_end: end, columns: None };
+    let frame = |live, body_end| Frame { style: Style::Reader, live, body_end, columns: None };
     let last = (0..rows.len()).rev().find(|index| !rows.row(*index).is_blank()).unwrap_or(0);
     for index in (0..=last).rev() {
         let row = rows.row(index);
         if is_checked(&row.text) && !foreign_after_options(rows, index + 1..last + 1) {
             let start = dialog_start(rows, index);
-            return Frame {
-                style: Style::Reader,
-                live: Live::Dialog { start, end: last + 1 },
-                body_end: start,
-                columns: None,
-            };
+            return frame(Live::Dialog { start, end: last + 1 }, start);
         }
         if row.text.starts_with("Agent powering down. Goodbye!") {
-            return gone(index);
+            return frame(Live::Gone, index);
         }
         if is_prompt(row) {
             let (end, activity) = status(rows, index);
             if chrome::is_empty_prompt(row) && last > index && foreign {
-                return gone(end);
+                return frame(Live::Gone, end);
             }
-            return Frame {
-                style: Style::Reader,
-                live: Live::Prompt(activity),
-                body_end: end,
-                columns: None,
-            };
+            return frame(Live::Prompt(activity), end);
         }
         if row.text.starts_with(USER) {
             break;
         }
     }
-    Frame { style: Style::Reader, live: Live::Nothing, body_end: last + 1, columns: None }
+    frame(Live::Nothing, last + 1)
 }
 
 /// Whether anything but further options stands below the option that is selected.
@@ -227,7 +215,7 @@ fn with_tables(text: &str) -> String {
     let mut out: Vec<String> = Vec::new();
     let mut index = 0;
     while let Some(line) = lines.get(index) {
-        match table::read(lines.get(index..).unwrap_or_default(), Some(0)) {
+        match prose::table(lines.get(index..).unwrap_or_default(), Some(0)) {
             Some((drawn, taken)) => {
                 out.extend(drawn);
                 index += taken;

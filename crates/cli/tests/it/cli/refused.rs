@@ -141,7 +141,10 @@ fn what_is_wrong_is_refused_before_gemini_cli_is_started() {
     fs::write(desk.work().join("big.txt"), vec![b'a'; 9 << 20]).unwrap();
     desk.transcript(WRONG);
     let refused = desk.alhena(&["run", "--offline=bad.json", "hello"]);
-    assert!(refused.code() == Some(2) && refused.stderr.starts_with("error: --offline: bad.json:"), "{refused}");
+    assert!(
+        refused.code() == Some(2) && refused.stderr.starts_with("error: --offline: bad.json:"),
+        "{refused}"
+    );
     let piped = desk.alhena_reading(b"\xff\xfe", &["run", "-"]).to_string();
     let not_text = "error: what came on stdin is not UTF-8 text\nhint: Gemini CLI takes text; put other data into a file and name it in the prompt.\n[exit 2]";
     assert!(piped.ends_with(not_text), "{piped}");
