@@ -50,7 +50,6 @@ pub struct Answer {
     pub warning: Option<String>,
 }
 
-/// A query and the answer to it, as a session has them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Exchange {
     query: String,
@@ -140,7 +139,6 @@ impl Terminal {
         }
     }
 
-    /// What the session and the screen have last, whoever asked for it.
     fn answer_without_turn(&self) -> Result<Answer, TerminalError> {
         let deadline = Instant::now() + PATIENCE;
         loop {

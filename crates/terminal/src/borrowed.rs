@@ -1,54 +1,47 @@
-//! Files of the user's that terminals changed and give back: a borrowed in Alhena's state directory.
+//! Files of the user's that terminals changed and give back, written down in Alhena's state directory.
 //!
 //! The way of CAO's document writes `GEMINI.md` into the working directory and servers into the user's settings, where
 //! Gemini CLI 0.61.0 finds them. What was there before has to come back when the last terminal that needs it has ended,
 //! also when that terminal, Alhena or the machine did not end well. So each change is written down before it is made; any
 //! later command looks here for what belongs to terminals that are gone. One lock covers all of it.
 
+mod context;
+
 use std::fs::{self, File};
-use std::io::{self};
+use std::io;
 use std::path::{Path, PathBuf};
 
-use alhena_sys::Process;
-use alhena_sys::{files, locks};
+use alhena_sys::{Process, files, locks};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::mcp::user::Servers;
-use crate::profile::ContextFile;
+pub(crate) use self::context::ContextFile;
+use crate::mcp::Servers;
 
 /// Who changed what, and how it was.
 #[derive(Clone, Debug)]
-pub struct BorrowedFiles {
+pub(crate) struct BorrowedFiles {
     dir: PathBuf,
 }
 
-/// A change of one file.
 #[derive(Debug, Deserialize, Serialize)]
 struct Borrowed {
-    /// The file.
     target: PathBuf,
     kind: BorrowedKind,
 }
 
-/// What can be borrowed.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum BorrowedKind {
-    /// A `GEMINI.md` in a working directory.
     Context(ContextFile),
-    /// Servers in the user's settings.
     Servers(Servers),
 }
 
-/// A terminal that needs a change.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub(crate) struct Holder<T> {
-    /// The terminal.
     pub(crate) terminal: String,
     /// The process that is starting the terminal, until it is there for others to see.
     launcher: Option<Process>,
-    /// What it put there.
     pub(crate) content: T,
 }
 
@@ -64,9 +57,7 @@ impl<T> Holder<T> {
 
 /// Something that was borrowed: knows how to make its file fit those who still need it.
 pub(crate) trait Restorable: Clone + Into<BorrowedKind> {
-    /// What a holder puts there.
     type Content;
-    /// This, if it is of this kind.
     fn of(kind: BorrowedKind) -> Option<Self>;
     /// Those who need it, in the order they came.
     fn holders(&mut self) -> &mut Vec<Holder<Self::Content>>;
@@ -79,9 +70,7 @@ pub(crate) trait Restorable: Clone + Into<BorrowedKind> {
     ) -> io::Result<()>;
 }
 
-/// Who holds on to a change.
 enum Staying<'a> {
-    /// All but this terminal.
     AllBut(&'a str),
     /// Those that are alive, or being launched.
     Alive(&'a dyn Fn(&str) -> bool),
@@ -98,13 +87,12 @@ impl Staying<'_> {
 
 impl BorrowedFiles {
     /// The borrowed in Alhena's state directory.
-    #[must_use]
-    pub fn new(state: &Path) -> Self {
+    pub(crate) fn new(state: &Path) -> Self {
         Self { dir: state.join("lent") }
     }
 
     /// Says that a terminal has started and can be seen by others: its launcher may end now.
-    pub fn confirm(&self, terminal: &str) -> io::Result<()> {
+    pub(crate) fn confirm(&self, terminal: &str) -> io::Result<()> {
         if !self.dir.is_dir() {
             return Ok(());
         }
@@ -126,12 +114,12 @@ impl BorrowedFiles {
     }
 
     /// Gives back what one terminal needed and no other does. What went wrong, or what people should know, comes back.
-    pub fn give_back(&self, terminal: &str) -> Vec<String> {
+    pub(crate) fn give_back(&self, terminal: &str) -> Vec<String> {
         self.settle_all(&Staying::AllBut(terminal))
     }
 
     /// Gives back what belonged to terminals that are gone. Cheap when there is nothing to do.
-    pub fn recover(&self, alive: &dyn Fn(&str) -> bool) -> Vec<String> {
+    pub(crate) fn recover(&self, alive: &dyn Fn(&str) -> bool) -> Vec<String> {
         self.settle_all(&Staying::Alive(alive))
     }
 

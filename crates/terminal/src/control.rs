@@ -4,33 +4,32 @@
 //! there is none, plain tmux commands ([`Plain`]).
 
 mod connection;
-mod osc;
 mod parse;
-mod plain;
 
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{Duration, Instant};
 
-pub(crate) use self::connection::Connection;
-pub(crate) use self::plain::Plain;
+use parking_lot::Mutex;
+
 use crate::command_line::quoted;
 use crate::error::TerminalError;
 use crate::screen::Title;
 use crate::tmux::Tmux;
 use crate::watcher::Client;
 
+pub(crate) use self::connection::Connection;
+
 /// Between two looks where nobody tells that something has changed.
 pub(crate) const GLANCE: Duration = Duration::from_millis(100);
 
-/// What a pane has done since somebody began to watch it.
 #[derive(Clone, Debug)]
 pub(crate) struct Activity {
     /// How many pieces of output came.
     pub(crate) count: u64,
-    /// When the last one came, if any did.
     pub(crate) last: Option<Instant>,
     /// Since when it has been quiet: the last output, or the beginning of the watch.
     pub(crate) since: Instant,
-    /// The last title in them.
     pub(crate) title: Option<String>,
     /// How many titles said that the agent works: it may have finished before anybody looked.
     pub(crate) begun: u64,
@@ -45,30 +44,23 @@ impl Default for Activity {
 }
 
 impl Activity {
-    /// Whether the title says that the agent works.
     pub(crate) fn says_working(&self) -> bool {
         matches!(Title::read(self.title.as_deref()), Title::Working)
     }
 }
 
-/// A way to tmux.
 #[derive(Debug)]
 pub(crate) enum Control {
-    /// The watcher's own.
     Own(Connection),
-    /// Through the watcher.
     Watcher(Client),
-    /// Without one.
     Plain(Plain),
 }
 
 impl Control {
-    /// Plain commands, whether there is a watcher or not.
     pub(crate) fn plain(tmux: &Tmux) -> Self {
         Self::Plain(Plain::new(tmux))
     }
 
-    /// Whether it is of no use any more.
     pub(crate) fn is_gone(&self) -> bool {
         match self {
             Control::Own(connection) => connection.is_gone(),
@@ -77,7 +69,6 @@ impl Control {
         }
     }
 
-    /// Runs commands and gives the answer of each.
     pub(crate) fn run<const N: usize>(&self, commands: [&[&str]; N]) -> Result<[String; N], TerminalError> {
         self.run_all(&commands)?.try_into().map_err(|_| TerminalError::tmux("an answer is missing"))
     }
@@ -123,7 +114,6 @@ impl Control {
         })
     }
 
-    /// What a pane has done so far.
     pub(crate) fn activity(&self, pane: &str) -> Activity {
         match self {
             Control::Own(connection) => connection.activity(pane),
@@ -132,7 +122,6 @@ impl Control {
         }
     }
 
-    /// How long a pane has been quiet, as far as is known.
     pub(crate) fn quiet(&self, pane: &str) -> Duration {
         self.activity(pane).since.elapsed()
     }
@@ -146,7 +135,6 @@ impl Control {
         }
     }
 
-    /// Waits until a pane has been quiet for a while, or has not been for too long.
     pub(crate) fn wait_until_quiet(&self, pane: &str, quiet: Duration, longest: Duration) {
         let deadline = Instant::now() + longest;
         let mut activity = self.activity(pane);
@@ -160,10 +148,82 @@ impl Control {
     }
 }
 
-/// Commands as one line of tmux's own language.
 fn line_of(commands: &[&[&str]]) -> String {
     let command = |words: &&[&str]| words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
     commands.iter().map(command).collect::<Vec<_>>().join(" ; ") + "\n"
+}
+
+/// Between two looks.
+const PAUSE: Duration = Duration::from_millis(60);
+/// After so long a watcher is tried again.
+const OLD: Duration = Duration::from_secs(10);
+
+/// Plain commands, a process each, for when no watcher can be started: slower, and blind between two looks, but tmux 3.3a bears
+/// it.
+#[derive(Debug)]
+pub(crate) struct Plain {
+    tmux: Tmux,
+    opened: Instant,
+    panes: Mutex<HashMap<String, Pane>>,
+}
+
+#[derive(Debug, Default)]
+struct Pane {
+    activity: Activity,
+    screen: Option<u64>,
+}
+
+impl Plain {
+    pub(crate) fn new(tmux: &Tmux) -> Self {
+        Self { tmux: tmux.clone(), opened: Instant::now(), panes: Mutex::default() }
+    }
+
+    pub(crate) fn is_old(&self) -> bool {
+        self.opened.elapsed() > OLD
+    }
+
+    pub(crate) fn run(&self, commands: &[&[&str]]) -> Result<Vec<String>, TerminalError> {
+        self.tmux.run_each(commands)
+    }
+
+    pub(crate) fn activity(&self, pane: &str) -> Activity {
+        let now = self.run(&[
+            &["display-message", "-p", "-t", pane, "#{history_size} #{cursor_x} #{cursor_y} #{pane_title}"],
+            &["capture-pane", "-p", "-t", pane],
+        ]);
+        let mut panes = self.panes.lock();
+        let known = panes.entry(pane.to_owned()).or_default();
+        let Ok(now) = now else {
+            // The pane has gone.
+            known.activity.windows += 1;
+            return known.activity.clone();
+        };
+        let title = now.first().and_then(|about| about.trim_end().splitn(4, ' ').nth(3)).map(str::to_owned);
+        let mut hasher = DefaultHasher::new();
+        now.hash(&mut hasher);
+        let screen = hasher.finish();
+        if known.screen.replace(screen) != Some(screen) {
+            let activity = &mut known.activity;
+            activity.count += 1;
+            activity.last = Some(Instant::now());
+            activity.since = Instant::now();
+            let worked = activity.says_working();
+            activity.title = title;
+            activity.begun += u64::from(!worked && activity.says_working());
+        }
+        known.activity.clone()
+    }
+
+    pub(crate) fn wait(&self, pane: &str, seen: &Activity, deadline: Instant) -> Activity {
+        loop {
+            let now = self.activity(pane);
+            let left = deadline.saturating_duration_since(Instant::now());
+            if now.count != seen.count || now.windows != seen.windows || left.is_zero() {
+                return now;
+            }
+            std::thread::sleep(PAUSE.min(left));
+        }
+    }
 }
 
 #[cfg(test)]

@@ -13,11 +13,11 @@ use serde::Serialize;
 
 use crate::control::Control;
 use crate::error::TerminalError;
-use crate::fit;
 use crate::screen::Status;
 use crate::store::{Cause, Phase, Record, TerminalEnd};
 use crate::terminal::{History, TICK, Terminal};
 use crate::tmux::SESSION;
+use crate::window;
 
 /// How long the process in the pane, or its guard, may take to sweep and to publish.
 const SWEEP: Duration = Duration::from_secs(12);
@@ -95,7 +95,6 @@ impl Terminal {
         Ok(record.phase == Phase::Ended && record.ended.is_some_and(|ended| ended.signal.is_none()))
     }
 
-    /// Types what makes the CLI leave, until it has or the time is up.
     fn ask_to_leave(&self, deadline: Instant) -> Result<(), TerminalError> {
         while Instant::now() < deadline {
             let record = self.record()?;
@@ -189,18 +188,17 @@ impl Terminal {
         let tmux = &self.terminals.inner.tmux;
         let session = format!("={SESSION}");
         let format = "#{@alhena-id} #{pane_id}";
-        let list = ["list-panes", "-s", "-t", session.as_str(), "-F", format].map(AsRef::as_ref);
-        let panes = tmux.run(&list).unwrap_or_default();
-        let ours = |line: &'_ str| Some(line.strip_prefix(self.id())?.strip_prefix(' ')?.to_owned());
+        let list = ["list-panes", "-s", "-t", session.as_str(), "-F", format];
+        let panes = tmux.run(list).unwrap_or_default();
+        let ours = |line: &'_ str| line.strip_prefix(self.id())?.strip_prefix(' ').map(str::to_owned);
         for pane in panes.lines().filter_map(ours) {
-            let _already_gone = tmux.run(&["kill-pane".as_ref(), "-t".as_ref(), pane.as_ref()]);
+            let _already_gone = tmux.run(["kill-pane", "-t", pane.as_str()]);
         }
         // Those that are left share the room.
-        fit::tidy(&Control::plain(tmux));
+        window::tidy(&Control::plain(tmux));
     }
 }
 
-/// What is still there in spite of everything.
 fn end_marked(mark: &str) {
     let deadline = Instant::now() + Duration::from_secs(5);
     loop {

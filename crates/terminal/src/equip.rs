@@ -1,22 +1,29 @@
 //! Equipping a terminal: what its options, its profile and its MCP servers make of the launch, and of the user's files.
 //!
-//! Gemini CLI 0.61.0 reads settings and context files once, at its start, so all of it has to be in place before.
+//! Gemini CLI 0.61.0 reads settings and context files once, at its start, so all of it has to be in place before. The result
+//! goes to the process in the pane through a file that only the user can read and that is gone once read ([`Orders`]): the
+//! shell in the pane has the environment of the tmux server, and secrets never go over a command line.
 
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use alhena_agent::env::{self, Environment};
-use alhena_agent::{ResolvedRequest, RunExtras, SystemPrompt};
-use alhena_model::Setting;
+use alhena_agent::home::McpServer;
+use alhena_agent::{Prompt, ResolvedRequest, RunExtras, SystemPrompt};
 use alhena_model::options::PromptMode;
+use alhena_model::{RunOptions, Setting};
+use alhena_sys::files;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
-use crate::borrowed::BorrowedFiles;
+use crate::borrowed::{BorrowedFiles, ContextFile};
 use crate::error::{TerminalError, TerminalErrorKind};
 use crate::launch::Launch;
 use crate::mcp::{McpScope, Servers, for_terminal};
-use crate::profile::{ContextFile, ProfileBy};
+use crate::profile::ProfileBy;
+use crate::wording::{At, Slash, Wording};
 
-/// The options that apply to a terminal.
 const HONOURED: &[Setting] = &[
     Setting::Dir,
     Setting::Gemini,
@@ -46,7 +53,6 @@ pub(crate) struct Equipped {
     pub(crate) launch: Launch,
     /// The environment of the launcher with the terminal's id and the variables of the options.
     pub(crate) environment: Environment,
-    /// What people should know.
     pub(crate) notices: Vec<String>,
 }
 
@@ -92,8 +98,8 @@ impl Equipped {
         Ok(Self { launch, environment: inner, notices: Vec::new() })
     }
 
-    /// Applies the profile's prompt and the scope of the servers. What was changed in the user's files is in the borrowed,
-    /// under the terminal's id.
+    /// Applies the profile's prompt and the scope of the servers. Changes of the user's files are in `borrowed`, under the
+    /// terminal's id.
     pub(crate) fn lend(
         &mut self,
         id: &str,
@@ -152,12 +158,70 @@ fn user_settings(environment: &Environment) -> PathBuf {
     home.join(".gemini/settings.json")
 }
 
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Orders {
+    pub(crate) gemini: PathBuf,
+    pub(crate) environment: Vec<(OsString, OsString)>,
+    prompt: String,
+    options: RunOptions,
+    mcp_servers: Map<String, Value>,
+}
+
+/// A prompt as the CLI takes it at its start. It does not know all its commands then.
+pub(crate) fn prompt_of(text: &str) -> Wording {
+    Wording::of(text, Slash::Refuses, At::Text)
+}
+
+impl Orders {
+    pub(crate) fn new(equipped: &Equipped, prompt: &str, dir: &Path, gemini: &Path) -> Self {
+        let Equipped { launch, environment, .. } = equipped;
+        Self {
+            gemini: gemini.to_owned(),
+            environment: environment.iter().map(|(name, value)| (name.into(), value.into())).collect(),
+            prompt: prompt_of(prompt).text,
+            options: RunOptions { dir: Some(dir.to_owned()), ..launch.options.clone() },
+            mcp_servers: launch
+                .mcp_servers
+                .iter()
+                .map(|server| (server.name.clone(), server.entry()))
+                .collect(),
+        }
+    }
+
+    pub(crate) fn leave_at(&self, path: &Path) -> Result<(), TerminalError> {
+        let bytes =
+            serde_json::to_vec(self).map_err(|error| TerminalError::io(path.display(), &error.into()))?;
+        files::replace_own(path, &bytes).map_err(|error| TerminalError::io(path.display(), &error))
+    }
+
+    pub(crate) fn take(path: &Path) -> Result<Self, TerminalError> {
+        let failed = |error: std::io::Error| TerminalError::io(path.display(), &error);
+        let bytes = std::fs::read(path).map_err(failed)?;
+        std::fs::remove_file(path).map_err(failed)?;
+        serde_json::from_slice(&bytes).map_err(|error| failed(error.into()))
+    }
+
+    pub(crate) fn request(self, environment: &Environment) -> Result<ResolvedRequest, TerminalError> {
+        let mut request = ResolvedRequest::of(
+            Prompt::from(self.prompt),
+            &self.options,
+            RunExtras::of(environment.clone()),
+        )?;
+        request.mcp_servers = McpServer::from_json(self.mcp_servers)
+            .map_err(|error| TerminalError::usage(error.to_string(), ""))?;
+        Ok(request)
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use alhena_agent::SystemPrompt;
     use alhena_agent::home::McpServer;
     use alhena_model::RunOptions;
+    use alhena_model::options::{EnvVar, PromptMode, Resume};
 
     use super::*;
+    use crate::launch::Launch;
     use crate::profile::Profile;
 
     const TEXT: &str = "---\nmodel: gemini-2.5-pro\nallowedTools: ['fs_*', execute_bash]\nmcpServers:\n  s: {command: c}\n---\nYou are terse.";
@@ -234,5 +298,43 @@ mod tests {
         let error = equipped.lend("t1", &desk.borrowed, &desk.environment).unwrap_err();
         assert!(error.to_string().contains("GEMINI.md"), "{error}");
         assert!(!desk.root.path().join("home/.gemini/settings.json").exists());
+    }
+
+    #[test]
+    fn a_request_survives_the_way_into_the_pane() {
+        let dir = tempfile::tempdir().unwrap();
+        let (prompt, servers) = (dir.path().join("prompt"), dir.path().join("servers.json"));
+        std::fs::write(&prompt, "You are terse.").unwrap();
+        std::fs::write(
+            &servers,
+            r#"{"mcpServers": {"web": {"url": "http://127.0.0.1/mcp", "trust": true}}}"#,
+        )
+        .unwrap();
+        let options = RunOptions {
+            mcp_server: vec!["s=serve x".to_owned(), servers.to_string_lossy().into_owned()],
+            system_prompt_file: Some(prompt),
+            system_prompt_mode: Some(PromptMode::Replace),
+            env: vec![EnvVar { name: "KEY".to_owned(), value: Some("secret".to_owned()) }],
+            resume: Some(Resume::Latest),
+            args: vec!["--screen-reader".into()],
+            ..RunOptions::default()
+        };
+        let launch = Launch { options, ..Launch::default() };
+        let mut equipped = Equipped::of(launch, "t1", &Environment::default()).unwrap();
+        equipped.launch.mcp_servers.push(McpServer::process("own", "serve", ["y"]));
+        let path = dir.path().join("orders");
+        Orders::new(&equipped, "Begin.", dir.path(), Path::new("/gemini")).leave_at(&path).unwrap();
+        let orders = Orders::take(&path).unwrap();
+        assert!(!path.exists());
+        let environment: Environment = orders.environment.iter().cloned().collect();
+        assert_eq!(environment.get("KEY"), Some("secret".as_ref()));
+        let request = orders.request(&environment).unwrap();
+        assert_eq!(request.prompt, Some("Begin.".into()));
+        assert_eq!(request.dir.as_deref(), Some(dir.path()));
+        assert_eq!(request.system_prompt, Some(SystemPrompt::Replace("You are terse.".to_owned())));
+        assert_eq!(request.resume, Some(Resume::Latest));
+        assert_eq!(request.extra_args, ["--screen-reader"]);
+        let names: Vec<&str> = request.mcp_servers.iter().map(|server| server.name.as_str()).collect();
+        assert_eq!(names, ["s", "web", "own"]);
     }
 }

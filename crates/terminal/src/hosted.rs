@@ -1,17 +1,22 @@
-//! What an agent does in a pane that somebody else owns ([`here`](crate::here())).
+//! An agent in a pane that somebody else owns, as CAO does: run there ([`here`]), and read ([`Hosted`]).
 //!
-//! They capture its screen; what the screen cannot tell is in its record and its session: that MCP servers still start, that a
-//! message is on its way, how a turn ended, and the answer as the model wrote it.
+//! It has the same home, guard and ending as in a terminal of Alhena's own. Its host captures its screen; what the screen cannot
+//! tell is in its record and its session: that MCP servers still start, that a message is on its way, how a turn ended.
 
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use alhena_agent::dirs::Dirs;
 use alhena_agent::env::Environment;
 use alhena_model::Timestamp;
+use alhena_sys::files;
 
 use crate::answer::session_of;
+use crate::borrowed::BorrowedFiles;
+use crate::equip::{Equipped, Orders};
 use crate::error::{TerminalError, TerminalErrorKind};
-use crate::here::DIRECTORY;
+use crate::launch::{Launch, find, new_id};
+use crate::pane;
 use crate::screen::{Capture, Reading, Status};
 use crate::session_turn::SessionTurn;
 use crate::store::{self, Record};
@@ -35,10 +40,9 @@ impl Hosted {
                 .with_hint("It is the one that its host gave it.")
         };
         let records = Dirs::of(environment).ok_or_else(missing)?.state.join("terminals").join(DIRECTORY);
-        let all = std::fs::read_dir(records).map_err(|_| missing())?.flatten().map(|entry| entry.path());
-        let records = all.filter(|path| path.extension().is_some_and(|extension| extension == "json"));
         let ours = |record: &Record| record.name == id && record.is_alive();
-        let found = records.filter_map(|path| store::read(&path).ok().flatten()).filter(ours);
+        let found =
+            store::files_in(&records).filter_map(|path| store::read(&path).ok().flatten()).filter(ours);
         found.max_by_key(|record| record.created).map(|record| Self { record }).ok_or_else(missing)
     }
 
@@ -101,13 +105,70 @@ impl Hosted {
     }
 }
 
+/// No tmux server can have this name.
+const DIRECTORY: &str = ".here";
+
+/// Runs an agent right here until it ends, and gives its exit code. `id` is what others call the terminal; `say` tells
+/// people what they should know.
+pub fn here(
+    launch: Launch,
+    id: Option<String>,
+    environment: &Environment,
+    say: &dyn Fn(&str),
+) -> Result<u8, TerminalError> {
+    let dirs = Dirs::of(environment).ok_or_else(|| {
+        TerminalError::usage("there is no home directory to work with", "Set HOME, or ALHENA_HOME.")
+    })?;
+    let records = dirs.state.join("terminals").join(DIRECTORY);
+    files::create_private_dir(&records).map_err(|error| TerminalError::io(records.display(), &error))?;
+    let borrowed = BorrowedFiles::new(&dirs.state);
+    for warning in borrowed.recover(&|terminal| store::is_alive(&dirs.state, terminal)) {
+        say(&warning);
+    }
+    forget_the_dead(&records);
+
+    // The number of this process tells two apart that others call the same.
+    let id = id.map_or_else(new_id, Ok)?;
+    let own = format!("{id}-{}", std::process::id());
+    let mut equipped = Equipped::of(launch, &id, environment)?;
+    let dir = equipped.launch.options.dir.clone().unwrap_or_else(|| PathBuf::from("."));
+    let dir = std::fs::canonicalize(&dir).map_err(|error| TerminalError::io(dir.display(), &error))?;
+    let gemini = find(&equipped, &dir)?;
+    equipped.lend(&own, &borrowed, environment)?;
+    let path = records.join(format!("{own}.json"));
+    let mut record = Record::of(&equipped.launch, &own, &id, &dir, &gemini);
+    record.warnings.clone_from(&equipped.notices);
+    Orders::new(&equipped, &equipped.launch.prompt, &dir, &gemini.path)
+        .leave_at(&path.with_extension("launch"))?;
+    store::write(&path, &record)?;
+    let _later = borrowed.confirm(&own);
+    let code = pane::serve(&path, say);
+    forget(&path);
+    Ok(code)
+}
+
+fn forget(record: &Path) {
+    for extension in ["launch", "turns", "mode", "lock", "json"] {
+        let _gone = std::fs::remove_file(record.with_extension(extension));
+    }
+}
+
+/// Records of those that were killed.
+fn forget_the_dead(records: &Path) {
+    for path in store::files_in(records) {
+        if store::read(&path).is_ok_and(|record| record.is_none_or(|record| !record.is_alive())) {
+            forget(&path);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use alhena_sys::Process;
     use serde_json::json;
 
     use super::*;
     use crate::turn::How;
-    use alhena_sys::Process;
 
     const FREE: &str = "\
 ▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄

@@ -64,21 +64,17 @@ impl Terminal {
 
     /// What the CLI offers for a name, once that is among it, or nothing moves any more.
     fn wait_for_offers(&self, live: &Live, name: &str) -> Result<Vec<String>, TerminalError> {
-        let began = Instant::now();
         let mut shown: Option<Instant> = None;
-        loop {
-            let seen = live.control.activity(&live.pane);
+        live.watch(Instant::now() + PATIENCE, STILL / 4, |late| {
             let offers = offers(&live.capture_pane(History::None)?.text, name);
             shown = shown.filter(|_| offers.is_some()).or_else(|| offers.as_ref().map(|_| Instant::now()));
             let names = offers.unwrap_or_default();
-            let still =
-                shown.is_some_and(|since| since.elapsed().min(live.control.quiet(&live.pane)) > STILL);
-            let late = shown.is_some_and(|since| since.elapsed() > OFFER) || began.elapsed() > PATIENCE;
-            if is_offered(&names, name) || still || late || self.is_over()? {
-                return Ok(names);
-            }
-            live.control.wait_for_output(&live.pane, &seen, Instant::now() + STILL / 4);
-        }
+            let for_long = shown.is_some_and(|since| {
+                since.elapsed() > OFFER || since.elapsed().min(live.control.quiet(&live.pane)) > STILL
+            });
+            let over = is_offered(&names, name) || for_long || late || self.is_over()?;
+            Ok(over.then_some(names))
+        })
     }
 }
 

@@ -4,7 +4,6 @@
 //! sent in between is queued or lost. What can stand in the way is told apart: no CLI, no login, a folder that nobody
 //! trusts, a crash.
 
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -15,10 +14,9 @@ use alhena_model::{FailureKind, Hint, RunOptions, Timestamp};
 use alhena_sys::random;
 
 use crate::command_line::quoted;
-use crate::equip::Equipped;
+use crate::equip::{Equipped, Orders, prompt_of};
 use crate::error::{TerminalError, TerminalErrorKind, kind_of};
 use crate::mcp::McpScope;
-use crate::orders::{Orders, prompt_of};
 use crate::profile::{Profile, ProfileBy};
 use crate::screen::{Reading, Status, WaitingFor};
 use crate::store::{self, Phase, Record};
@@ -265,26 +263,17 @@ impl Terminal {
         live.control.wait_until_quiet(&live.pane, Duration::from_millis(50), Duration::from_secs(1));
         let marker = format!("alhena-{}", self.id());
         self.type_line(&format!(" printf 'alh%s\\n' 'ena-{}'", self.id()))?;
-        loop {
-            let seen = live.control.activity(&live.pane);
+        live.watch(deadline, Duration::from_secs(1), |late| {
             let look = live.capture_pane(History::None)?;
-            if look.text.contains(&marker) {
-                return Ok(());
+            let answers = look.text.contains(&marker);
+            if answers || !late {
+                return Ok(answers.then_some(()));
             }
-            if Instant::now() >= deadline {
-                return Err(TerminalError::new(
-                    TerminalErrorKind::Shell,
-                    "the shell in the pane does not answer",
-                )
+            let message = "the shell in the pane does not answer";
+            Err(TerminalError::new(TerminalErrorKind::Shell, message)
                 .with_hint("Start a shell by hand and see what it waits for; SHELL says which one it is.")
-                .screen(&look.text));
-            }
-            live.control.wait_for_output(
-                &live.pane,
-                &seen,
-                deadline.min(Instant::now() + Duration::from_secs(1)),
-            );
-        }
+                .screen(&look.text))
+        })
     }
 
     /// Types the one command that does the rest (D-40).
@@ -301,19 +290,9 @@ impl Terminal {
 
     fn type_line(&self, line: &str) -> Result<(), TerminalError> {
         let live = self.live()?;
-        let args: [&OsStr; 10] = [
-            "send-keys".as_ref(),
-            "-t".as_ref(),
-            live.pane.as_ref(),
-            "-l".as_ref(),
-            line.as_ref(),
-            ";".as_ref(),
-            "send-keys".as_ref(),
-            "-t".as_ref(),
-            live.pane.as_ref(),
-            "Enter".as_ref(),
-        ];
-        self.terminals.inner.tmux.run(&args).map(|_| ())
+        let text = ["send-keys", "-t", &live.pane, "-l", line, ";"];
+        let enter = ["send-keys", "-t", &live.pane, "Enter"];
+        self.terminals.inner.tmux.run(text.iter().chain(&enter)).map(|_| ())
     }
 
     fn wait_for_ready(
@@ -377,7 +356,6 @@ impl Terminal {
         }
     }
 
-    /// A dialog that has to be answered before anything else.
     fn obstacle(
         &self,
         reading: &Reading,
@@ -457,7 +435,6 @@ fn is_passing(reading: &Reading) -> bool {
         .is_some_and(|waiting| waiting.kind == WaitingFor::Authentication && waiting.options.is_empty())
 }
 
-/// What an agent does when it is ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Expect {
     Idle,

@@ -30,33 +30,21 @@ impl Terminal {
     pub fn approval(&self) -> Result<Approval, TerminalError> {
         let known = self.known_approval()?;
         let Ok(live) = self.live() else { return Ok(known) };
-        let deadline = Instant::now() + DRAWN;
-        loop {
-            let seen = live.control.activity(&live.pane);
+        live.watch(Instant::now() + DRAWN, DRAWN / 10, |late| {
             let look = live.capture_pane(History::None)?;
             let capture = look.capture();
-            match (capture.approval(), capture.draft()) {
+            Ok(match (capture.approval(), capture.draft()) {
                 (Some(mode), _) => {
                     self.note_approval(mode);
-                    return Ok(mode);
+                    Some(mode)
                 }
-                (None, None) => return Ok(known),
-                (None, Some(_)) if Instant::now() >= deadline => {
-                    return Ok(if known.rank() < Approval::AutoEdit.rank() {
-                        Approval::AutoEdit
-                    } else {
-                        known
-                    });
+                (None, Some(_)) if late && known.rank() < Approval::AutoEdit.rank() => {
+                    Some(Approval::AutoEdit)
                 }
-                (None, Some(_)) => {
-                    live.control.wait_for_output(
-                        &live.pane,
-                        &seen,
-                        deadline.min(Instant::now() + DRAWN / 10),
-                    );
-                }
-            }
-        }
+                (None, Some(_)) if !late => None,
+                (None, _) => Some(known),
+            })
+        })
     }
 
     fn approval_file(&self) -> PathBuf {
@@ -81,7 +69,6 @@ impl Terminal {
         }
     }
 
-    /// Refuses to go on in a mode above the limit.
     pub(crate) fn check_approval(&self) -> Result<(), TerminalError> {
         match self.limit {
             Some(limit) if limit != Approval::Yolo => self.check(limit, self.approval()?),
@@ -98,7 +85,6 @@ impl Terminal {
         }
     }
 
-    /// Refuses an option of a dialog that allows more than the limit.
     pub(crate) fn check_option(&self, waiting: &Waiting, label: &str) -> Result<(), TerminalError> {
         let Some(limit) = self.limit else { return Ok(()) };
         let granted = granted(waiting, label);
@@ -159,18 +145,6 @@ fn granted(waiting: &Waiting, label: &str) -> Approval {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::screen::Choice;
-
-    fn dialog(kind: WaitingFor, labels: &[&str]) -> Waiting {
-        let options = labels.iter().zip(1..).map(|(label, number)| Choice {
-            number,
-            label: (*label).to_owned(),
-            selected: false,
-            checked: None,
-        });
-        Waiting { kind, question: "?".to_owned(), options: options.collect(), detail: None }
-    }
-
     #[test]
     fn an_option_that_allows_more_than_one_thing_once_needs_a_mode_that_does() {
         use Approval::{AutoEdit, Default, Plan, Yolo};
@@ -222,7 +196,7 @@ mod tests {
         ];
         for (kind, options) in cases {
             let labels: Vec<&str> = options.iter().map(|(label, _)| *label).collect();
-            let dialog = dialog(*kind, &labels);
+            let dialog = Waiting::asking(*kind, &labels, None);
             for (label, mode) in *options {
                 assert_eq!(granted(&dialog, label), *mode, "{label}");
             }

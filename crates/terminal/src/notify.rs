@@ -18,7 +18,6 @@ pub(crate) const BELL: &str = "bell";
 /// How long a command may take.
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// Whether what is seen now is a question that was not there before.
 pub(crate) fn is_new_question(before: Option<&Reading>, now: &Reading) -> bool {
     let question = |reading: &Reading| {
         let waiting = reading.waiting_for.as_ref().filter(|_| reading.status == Status::Waiting);
@@ -89,10 +88,8 @@ mod tests {
     fn each_question_is_told_once() {
         let waits = |question: &str| Reading {
             waiting_for: Some(Waiting {
-                kind: WaitingFor::ToolApproval,
                 question: question.to_owned(),
-                options: Vec::new(),
-                detail: None,
+                ..Waiting::asking(WaitingFor::ToolApproval, &[], None)
             }),
             ..Reading::of(Status::Waiting)
         };

@@ -25,9 +25,9 @@ use alhena_wire::release::Version;
 use serde::{Deserialize, Serialize};
 
 use crate::borrowed::BorrowedFiles;
+use crate::equip::Orders;
 use crate::error::{TerminalError, TerminalErrorKind};
 use crate::mcp::start::McpStart;
-use crate::orders::Orders;
 use crate::store::{self, Cause, Phase, TerminalEnd};
 
 /// 0.61.0 ends with it when it wants to be started again, after a folder was trusted.
@@ -110,7 +110,6 @@ fn run(record: &Path) -> Result<TerminalEnd, TerminalError> {
     Ok(ended)
 }
 
-/// The server of the pane that this process is in.
 fn tmux_server() -> Option<Process> {
     let tmux = std::env::var("TMUX").ok()?;
     Process::of(tmux.split(',').nth(1)?.parse().ok()?)
@@ -141,7 +140,6 @@ fn environment(orders: &Orders) -> Environment {
     environment
 }
 
-/// Everything that can be put back when the agent has ended.
 fn give_back(record: &Path) {
     if let Some((state, id)) = record.ancestors().nth(3).zip(record.file_stem()) {
         for warning in BorrowedFiles::new(state).give_back(&id.to_string_lossy()) {
@@ -153,11 +151,8 @@ fn give_back(record: &Path) {
 /// Ends the agents that worked for this one: nobody waits for them any more.
 fn end_workers(record: &Path) {
     let (Some(dir), Some(id)) = (record.parent(), record.file_stem()) else { return };
-    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
-        let path = entry.path();
-        let is_record = path.extension().is_some_and(|extension| extension == "json");
-        if is_record
-            && let Ok(Some(worker)) = store::read(&path)
+    for path in store::files_in(dir) {
+        if let Ok(Some(worker)) = store::read(&path)
             && worker.supervisor.as_deref().is_some_and(|supervisor| *supervisor == *id)
             && let Some(agent) = worker.agent
         {
@@ -182,7 +177,6 @@ fn say_ended(record: &Path, ended: TerminalEnd) {
     });
 }
 
-/// Starts the CLI, again if it wants so, and waits for its end.
 fn hold(
     record: &Path,
     interactive: &Interactive,
@@ -225,7 +219,6 @@ fn start(interactive: &Interactive) -> io::Result<Held> {
     Held::start(&mut command, Reach::Program, Life::Process, PATIENCE)
 }
 
-/// Waits for the CLI, and ends it when told to.
 fn wait(mut cli: Held, stop: &Noted) -> io::Result<ExitStatus> {
     loop {
         if let Some(status) = cli.ended()? {
@@ -244,7 +237,6 @@ fn wait(mut cli: Held, stop: &Noted) -> io::Result<ExitStatus> {
 /// Cleans up if the process in the pane is killed before it can.
 struct Guard(Option<ChildStdin>);
 
-/// What the guard has to know.
 #[derive(Debug, Serialize, Deserialize)]
 struct GuardOrders {
     record: PathBuf,

@@ -1,9 +1,12 @@
 //! Profiles: who an agent is. Markdown with front matter, as CAO's: the body is the system prompt.
 //!
 //! Gemini CLI 0.61.0 has no notion of them. What a profile says becomes a context file in the terminal's own home, MCP
-//! servers in its settings and flags; or, the way that CAO's document describes, a first message and a `GEMINI.md` in
-//! the working directory, which then has to be put back ([`ContextFile`]).
+//! servers in its settings and flags, and a policy that denies by name each tool that it does not list: there is no flag for
+//! that, and a policy refuses a tool also in yolo mode.
 
+mod places;
+
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -11,16 +14,10 @@ use alhena_agent::facts::NotUsed;
 use alhena_agent::home::McpServer;
 use alhena_model::Hint;
 use alhena_model::options::BadValue;
+use saphyr_parser::{Event, Parser, ScalarStyle};
 use serde_json::{Map, Value};
 
-pub use self::context::ContextFile;
 pub use self::places::{Places, Project};
-use self::yaml::FrontMatter;
-
-mod context;
-mod places;
-mod tools;
-mod yaml;
 
 /// A profile larger than this is not one.
 const LIMIT: u64 = 1 << 20;
@@ -167,7 +164,8 @@ impl Profile {
         let (front, body, first_line) = split(text).map_err(|line| {
             invalid(line, "the front matter that begins here has no end: a line of `---`".to_owned())
         })?;
-        let mut front = yaml::read(front).map_err(|wrong| invalid(wrong.line + first_line, wrong.message))?;
+        let mut front =
+            read_front_matter(front).map_err(|wrong| invalid(wrong.line + first_line, wrong.message))?;
         front.lines.values_mut().for_each(|line| *line += first_line);
         from_parts(front, body, name).map_err(|(line, message)| invalid(line, message))
     }
@@ -191,7 +189,6 @@ fn split(text: &str) -> Result<(&str, &str, usize), usize> {
     Err(above + 1)
 }
 
-/// What follows a first line of `---`.
 fn opening(text: &str) -> Option<&str> {
     let (first, rest) = text.split_once('\n')?;
     (first.trim_end() == "---").then_some(rest)
@@ -273,6 +270,147 @@ fn read_small(path: &Path) -> std::io::Result<Vec<u8>> {
     match data.is_file() && data.len() <= LIMIT {
         true => std::fs::read(path),
         false => Err(std::io::Error::other("not a file of less than 1 MiB")),
+    }
+}
+
+/// How deep values may be nested.
+const DEPTH: usize = 32;
+
+/// What is wrong with front matter, and in which of its lines, from 1.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Wrong {
+    line: usize,
+    message: String,
+}
+
+#[derive(Debug, Default, PartialEq)]
+struct FrontMatter {
+    values: Map<String, Value>,
+    lines: BTreeMap<String, usize>,
+}
+
+enum Open {
+    List(Vec<Value>),
+    Map { entries: Map<String, Value>, key: Option<String> },
+}
+
+/// Reads front matter without its `---` lines. What people write there is small, so it is bounded: no aliases, a limited
+/// depth.
+fn read_front_matter(text: &str) -> Result<FrontMatter, Wrong> {
+    let mut lines = BTreeMap::new();
+    let mut open: Vec<Open> = Vec::new();
+    let mut whole = None;
+    for event in Parser::new_from_str(text) {
+        let (event, span) =
+            event.map_err(|error| Wrong { line: error.marker().line(), message: error.info().to_owned() })?;
+        let wrong = |message: &str| Wrong { line: span.start.line(), message: message.to_owned() };
+        let done = match event {
+            Event::SequenceStart(..) | Event::MappingStart(..) if open.len() >= DEPTH => {
+                return Err(wrong("nested too deeply"));
+            }
+            Event::Alias(_) => return Err(wrong("aliases are not supported")),
+            Event::SequenceStart(..) => {
+                open.push(Open::List(Vec::new()));
+                continue;
+            }
+            Event::MappingStart(..) => {
+                open.push(Open::Map { entries: Map::new(), key: None });
+                continue;
+            }
+            Event::SequenceEnd | Event::MappingEnd => match open.pop() {
+                Some(Open::List(items)) => Value::Array(items),
+                Some(Open::Map { entries, .. }) => Value::Object(entries),
+                None => continue,
+            },
+            Event::Scalar(text, style, ..) => {
+                let top = open.len() == 1;
+                if let Some(Open::Map { entries, key: key @ None }) = open.last_mut() {
+                    if entries.contains_key(text.as_ref()) {
+                        return Err(wrong(&format!("{text:?} is there twice")));
+                    }
+                    if top {
+                        lines.insert(text.clone().into_owned(), span.start.line());
+                    }
+                    *key = Some(text.into_owned());
+                    continue;
+                }
+                scalar(&text, style)
+            }
+            Event::DocumentStart(_) if whole.is_some() => return Err(wrong("more than one document")),
+            _ => continue,
+        };
+        match open.last_mut() {
+            None => whole = Some(done),
+            Some(Open::List(items)) => items.push(done),
+            Some(Open::Map { entries, key }) => match key.take() {
+                Some(key) => {
+                    entries.insert(key, done);
+                }
+                None => return Err(wrong("a key must be a word")),
+            },
+        }
+    }
+    match whole {
+        None | Some(Value::Null) => Ok(FrontMatter::default()),
+        Some(Value::Object(values)) => Ok(FrontMatter { values, lines }),
+        Some(_) => Err(Wrong { line: 1, message: "not a list of `key: value`".to_owned() }),
+    }
+}
+
+/// A plain word may be a number, true, false or nothing; a quoted one is text.
+fn scalar(text: &str, style: ScalarStyle) -> Value {
+    if style != ScalarStyle::Plain {
+        return Value::String(text.to_owned());
+    }
+    match text {
+        "" | "~" | "null" | "Null" | "NULL" => Value::Null,
+        "true" | "True" | "TRUE" => Value::Bool(true),
+        "false" | "False" | "FALSE" => Value::Bool(false),
+        _ if text.starts_with(|first: char| first.is_ascii_digit() || "+-.".contains(first)) => {
+            let plain = text.strip_prefix('+').unwrap_or(text);
+            let float = || plain.parse().ok().and_then(serde_json::Number::from_f64).map(Value::Number);
+            plain
+                .parse::<i64>()
+                .ok()
+                .map(Value::from)
+                .or_else(float)
+                .unwrap_or_else(|| Value::String(text.to_owned()))
+        }
+        _ => Value::String(text.to_owned()),
+    }
+}
+
+/// CAO's name, and what it stands for.
+const TABLE: &[(&str, &[&str])] = &[
+    ("execute_bash", &["run_shell_command"]),
+    ("fs_read", &["read_file", "read_many_files", "list_directory", "glob", "grep_search"]),
+    ("fs_write", &["write_file", "replace"]),
+    ("fs_list", &["list_directory", "glob", "grep_search"]),
+    ("web_fetch", &["web_fetch", "google_web_search"]),
+];
+
+impl Profile {
+    /// The tools that an agent of this profile must not use: none when it does not say which it may.
+    #[must_use]
+    pub fn denied_tools(&self) -> Vec<String> {
+        let Some(allowed) = &self.tools else { return Vec::new() };
+        let means = |name: &str, word: &str, tool: &str| {
+            word == "@builtin"
+                || word == tool
+                || word == name
+                || word == "fs_*" && matches!(name, "fs_read" | "fs_write")
+        };
+        let mut denied: Vec<String> = Vec::new();
+        let every = TABLE.iter().flat_map(|(_, tools)| tools.iter().copied());
+        for tool in every {
+            let names = TABLE.iter().filter(|(_, tools)| tools.contains(&tool));
+            let is_allowed =
+                names.into_iter().any(|(name, _)| allowed.iter().any(|word| means(name, word, tool)));
+            if !is_allowed && !denied.iter().any(|known| known == tool) {
+                denied.push(tool.to_owned());
+            }
+        }
+        denied
     }
 }
 

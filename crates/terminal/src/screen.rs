@@ -42,32 +42,27 @@
 
 mod chrome;
 mod dialog;
-mod draft;
 mod frame;
 mod judge;
-mod last;
-mod mode;
+mod prompt;
 mod prose;
 mod reader;
 mod rows;
-mod table;
 #[cfg(test)]
 mod tests;
-mod title;
-mod tools;
 mod transcript;
-
-pub(crate) use title::Title;
 
 use alhena_agent::Approval;
 use alhena_model::Hint;
 use serde::{Deserialize, Serialize};
 
-pub use draft::Draft;
 use frame::{Activity, Frame, Live};
-use last::{Last, Layout};
+pub(crate) use judge::Title;
+use judge::{Last, Layout};
+pub use prompt::Draft;
 use rows::Rows;
-pub use tools::{ToolBox, ToolStatus};
+use transcript::Query;
+pub use transcript::{ToolBox, ToolStatus};
 
 /// What the agent in a terminal does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -140,6 +135,18 @@ impl Waiting {
     }
 }
 
+#[cfg(test)]
+impl Waiting {
+    /// A dialog with these options.
+    pub(crate) fn asking(kind: WaitingFor, labels: &[&str], checked: Option<bool>) -> Self {
+        let options = labels.iter().zip(1..).map(|(label, number)| {
+            let label = (*label).to_owned();
+            Choice { number, label, selected: false, checked }
+        });
+        Self { kind, question: "Which?".to_owned(), options: options.collect(), detail: None }
+    }
+}
+
 /// An option of a dialog; its number is also the key that chooses it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Choice {
@@ -181,8 +188,8 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// A status without anything else.
-    pub(crate) fn of(status: Status) -> Self {
+    /// Returns a status without anything else.
+    pub fn of(status: Status) -> Self {
         Reading {
             status,
             message: None,
@@ -264,6 +271,12 @@ impl<'a> Capture<'a> {
         Capture { alternate, ..self }
     }
 
+    fn rows_and_frame(&self) -> (Rows<'a>, Frame) {
+        let rows = Rows::new(self.text);
+        let frame = Frame::find(&rows);
+        (rows, frame)
+    }
+
     fn layout<'r, 'b>(&self, rows: &'r Rows<'b>, frame: &Frame) -> Layout<'r, 'b> {
         Layout::new(rows, frame, self.columns, self.alternate)
     }
@@ -312,8 +325,7 @@ impl<'a> Capture<'a> {
     /// # Errors
     /// When the capture shows no query, or nothing after the last one.
     pub fn last_answer(&self) -> Result<String, ExtractError> {
-        let rows = Rows::new(self.text);
-        let frame = Frame::find(&rows);
+        let (rows, frame) = self.rows_and_frame();
         let mut last = self.last(&rows, &frame);
         if last.query().is_none() {
             return Err(ExtractError::NoQuery);
@@ -330,18 +342,16 @@ impl<'a> Capture<'a> {
     fn turns_of(&self, rows: &Rows<'_>) -> Vec<Turn> {
         let frame = Frame::find(rows);
         let layout = self.layout(rows, &frame);
-        let mut turns = Vec::new();
-        let mut end = frame.body_end;
-        while let Some(query) = transcript::last_query(rows, end, frame.style) {
+        let turn = |(query, end): (Query, usize)| {
             let content = layout.content(query.rows.end..end);
-            turns.push(Turn {
+            Turn {
                 query: layout.query_text(&query),
                 answer: content.answer,
                 tools: content.tools,
                 error: content.error,
-            });
-            end = query.rows.start;
-        }
+            }
+        };
+        let mut turns: Vec<Turn> = transcript::queries(rows, &frame).map(turn).collect();
         turns.reverse();
         turns
     }
@@ -349,8 +359,7 @@ impl<'a> Capture<'a> {
     /// Whether the CLI has finished its start, as far as the screen tells: its banner or a turn is there. Since 0.45 the
     /// prompt appears up to a second before that, and what is sent in between is queued.
     pub fn has_started(&self) -> bool {
-        let rows = Rows::new(self.text);
-        let frame = Frame::find(&rows);
+        let (rows, frame) = self.rows_and_frame();
         let banner = (0..frame.body_end).rev().any(|index| chrome::is_banner(rows.row(index)));
         banner || self.last(&rows, &frame).query().is_some()
     }
@@ -358,60 +367,28 @@ impl<'a> Capture<'a> {
     /// What is in the prompt and has not been sent. None when there is no prompt. The CLI shows only the end of a long draft,
     /// and a large paste as `[Pasted Text: 40 lines]`.
     pub fn draft(&self) -> Option<Draft> {
-        let rows = Rows::new(self.text);
-        let frame = Frame::find(&rows);
-        matches!(frame.live, Live::Prompt(_)).then(|| draft::read(&rows, frame.body_end))
+        let (rows, frame) = self.rows_and_frame();
+        matches!(frame.live, Live::Prompt(_)).then(|| prompt::draft(&rows, frame.body_end))
     }
 
     /// The approval mode that the prompt shows; none where the screen does not tell.
     pub fn approval(&self) -> Option<Approval> {
-        let rows = Rows::new(self.text);
-        let frame = Frame::find(&rows);
-        mode::read(&rows, &frame)
+        let (rows, frame) = self.rows_and_frame();
+        prompt::approval(&rows, &frame)
     }
 
     /// How many queries the capture shows.
     pub fn query_count(&self) -> usize {
-        let rows = Rows::new(self.text);
-        let frame = Frame::find(&rows);
-        let (mut count, mut end) = (0, frame.body_end);
-        while let Some(query) = transcript::last_query(&rows, end, frame.style) {
-            count += 1;
-            end = query.rows.start;
-        }
-        count
+        let (rows, frame) = self.rows_and_frame();
+        transcript::queries(&rows, &frame).count()
     }
 
     /// Whether the last query has nothing after it yet: no answer, no tool, no message, no spinner. The status is then
     /// [`Status::Processing`], because that is how every turn begins. But a turn can also end like this (0.30 shows nothing
     /// for an empty answer), and only time can tell.
     pub fn is_unanswered(&self) -> bool {
-        let rows = Rows::new(self.text);
-        let frame = Frame::find(&rows);
+        let (rows, frame) = self.rows_and_frame();
         let mut last = self.last(&rows, &frame);
         frame.live == Live::Prompt(Activity::Quiet) && last.query().is_some() && !last.content().anything
     }
-}
-
-/// Reads a capture. The same as [`Capture::read`].
-pub fn classify(capture: &str, title: Option<&str>) -> Reading {
-    Capture { title, ..Capture::new(capture) }.read()
-}
-
-/// What the agent does. The same as [`Capture::status`].
-pub fn status(capture: &str, title: Option<&str>) -> Status {
-    Capture { title, ..Capture::new(capture) }.status()
-}
-
-/// The text of the last answer. The same as [`Capture::last_answer`].
-///
-/// # Errors
-/// When the capture shows no query, or nothing after the last one.
-pub fn last_answer(capture: &str) -> Result<String, ExtractError> {
-    Capture::new(capture).last_answer()
-}
-
-/// All turns. The same as [`Capture::turns`].
-pub fn turns(capture: &str) -> Vec<Turn> {
-    Capture::new(capture).turns()
 }

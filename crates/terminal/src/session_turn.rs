@@ -22,33 +22,25 @@ pub(crate) const STANDS_WITHOUT_ANSWER: Duration = Duration::from_millis(1500);
 /// begin.
 pub(crate) const STANDS_IN_SILENCE: Duration = Duration::from_secs(6);
 
-/// What was said since a moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SessionTurn {
-    /// How many questions.
     pub(crate) queries: usize,
     /// The texts of the last one's answer.
     pub(crate) texts: Vec<String>,
     /// Whether the last thing that the model said was a call of tools: there is more to come.
     pub(crate) calls: bool,
-    /// The last error.
     pub(crate) error: Option<String>,
     /// Why an answer that is there is not all of it.
     pub(crate) notice: Option<String>,
-    /// Somebody interrupted it.
     pub(crate) cancelled: bool,
     /// What its calls of the model took, where the session says so.
     pub(crate) tokens: Option<u64>,
 }
 
-/// A question that a session has, and all that came of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Exchange {
-    /// When it was asked.
     pub(crate) at: Timestamp,
-    /// What was asked.
     pub(crate) query: String,
-    /// What was said to it.
     pub(crate) said: SessionTurn,
     /// When the last of that was written.
     pub(crate) until: Timestamp,
@@ -60,7 +52,6 @@ impl SessionTurn {
         Self::between(path, moment, None)
     }
 
-    /// What it says from a moment to the next.
     pub(crate) fn between(path: &Path, moment: Timestamp, next: Option<Timestamp>) -> Self {
         let Ok(bytes) = std::fs::read(path) else { return Self::default() };
         let mut records = records(&bytes, moment);
@@ -133,7 +124,6 @@ impl SessionTurn {
         }
     }
 
-    /// The answer.
     pub(crate) fn answer(&self) -> String {
         self.texts.join("\n\n")
     }
@@ -154,7 +144,6 @@ impl SessionTurn {
     }
 }
 
-/// How a turn ended that the CLI complained about.
 pub(crate) fn how_of(complaint: &str) -> How {
     let about = |words: &[&str]| words.iter().any(|word| complaint.contains(word));
     if about(&["truncated", "token limit"]) {
@@ -271,7 +260,6 @@ fn is_context(record: &Value) -> bool {
     text.and_then(Value::as_str).is_some_and(|text| text.starts_with("<session_context>"))
 }
 
-/// Without notices that a later attempt has made good.
 fn without_what_was_made_good(mut records: Vec<Record>) -> Vec<Record> {
     let last = records.iter().rev().find(|record| record.kind == "gemini" && !record.text.trim().is_empty());
     if let Some(last) = last.map(|record| record.at.as_millis()) {

@@ -34,14 +34,10 @@ const UNANSWERED: Duration = Duration::from_secs(15);
 /// A message that was taken, and of which nothing came for so long, is lost.
 const LOST: Duration = Duration::from_secs(30);
 
-/// One look.
 pub(crate) struct Glimpse {
     pub(crate) reading: Reading,
-    /// How long the pane has been quiet.
     quiet: Duration,
-    /// Whether the title says that it works.
     works: bool,
-    /// Whether the title says that it is ready.
     ready: bool,
     /// Whether the last query has nothing after it.
     unanswered: bool,
@@ -67,7 +63,6 @@ impl Glimpse {
     }
 }
 
-/// What one look tells.
 struct Look {
     reading: Reading,
     /// Whether another would tell nothing else.
@@ -101,7 +96,6 @@ impl Terminal {
         }
     }
 
-    /// What the watcher says. None without one.
     fn told(&self) -> Option<Reading> {
         match self.terminals.inner.control().ok()?.as_ref() {
             Control::Watcher(client) => client.state(self.id()),
@@ -131,7 +125,6 @@ impl Terminal {
         Ok(Reading { status: Status::Processing, ..last })
     }
 
-    /// Whether the last title says that it works.
     pub(crate) fn says_working(&self) -> bool {
         self.live().is_ok_and(|live| live.control.activity(&live.pane).says_working())
     }
@@ -162,7 +155,6 @@ impl Terminal {
         Ok(Look { reading: with_turn(glimpse.reading, &turn), sure })
     }
 
-    /// What the screen, the title and the process say.
     pub(crate) fn glimpse(&self) -> Result<Glimpse, TerminalError> {
         let record = self.record()?;
         match record.phase {
@@ -288,7 +280,6 @@ fn ending_on_screen(reading: &Reading) -> (How, Option<String>) {
     }
 }
 
-/// A reading of the screen, and what is known of the last turn.
 fn with_turn(reading: Reading, turn: &TurnRecord) -> Reading {
     let reading = Reading { turn: Some(turn.note()), ..reading };
     match (&turn.ended, reading.status) {
@@ -328,7 +319,6 @@ fn with_process(reading: Reading, title: &str, record: &Record) -> Reading {
     }
 }
 
-/// Whether the CLI may still be starting.
 fn is_young(record: &Record) -> bool {
     !record.has_been_ready() && record.started.is_some_and(|started| age(started) < LONGEST_START)
 }

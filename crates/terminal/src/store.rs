@@ -4,14 +4,13 @@
 //! machine may have been switched off), so processes are named by number and start time, and tmux has the last word on panes.
 
 use std::fs::{self, File};
-use std::io::{self};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use alhena_agent::Gemini;
 use alhena_model::Timestamp;
-use alhena_sys::Process;
-use alhena_sys::{files, locks};
+use alhena_sys::{Process, files, locks};
 use serde::{Deserialize, Serialize};
 
 use crate::error::TerminalError;
@@ -55,7 +54,6 @@ pub struct Record {
     /// The process in the pane that holds the CLI.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) agent: Option<Process>,
-    /// The CLI.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) cli: Option<Process>,
     /// When that was started, for the last time.
@@ -67,7 +65,6 @@ pub struct Record {
     /// Stands in the environment of every process of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) mark: Option<String>,
-    /// Where the CLI writes its session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) chats: Option<PathBuf>,
     /// What tells whether its MCP servers have started, until they have.
@@ -163,7 +160,6 @@ impl TerminalEnd {
 }
 
 impl Record {
-    /// The record of an agent that is about to be launched.
     pub(crate) fn of(launch: &Launch, id: &str, name: &str, dir: &Path, gemini: &Gemini) -> Self {
         let options = &launch.options;
         Self {
@@ -214,13 +210,11 @@ pub(crate) fn is_alive(state: &Path, id: &str) -> bool {
     records.any(|record| record.map_or(true, |record| record.is_some_and(|record| record.is_alive())))
 }
 
-/// The files of one tmux server's terminals.
 #[derive(Clone, Debug)]
 pub(crate) struct Store {
     dir: PathBuf,
 }
 
-/// Held until dropped.
 #[derive(Debug)]
 pub(crate) struct Lock {
     _file: File,
@@ -309,6 +303,12 @@ pub(crate) fn update(path: &Path, change: impl FnOnce(&mut Record)) -> Result<Op
     change(&mut record);
     write(path, &record)?;
     Ok(Some(record))
+}
+
+/// The files of the records in a directory.
+pub(crate) fn files_in(dir: &Path) -> impl Iterator<Item = PathBuf> {
+    let paths = fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
+    paths.filter(|path| path.extension().is_some_and(|extension| extension == "json"))
 }
 
 pub(crate) fn read(path: &Path) -> Result<Option<Record>, TerminalError> {

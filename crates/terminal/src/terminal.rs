@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use alhena_agent::Approval;
+use alhena_agent::env::Environment;
 use alhena_model::options::BadValue;
+use alhena_sys::processes;
 use serde::Serialize;
 
 use crate::control::Control;
@@ -108,7 +110,6 @@ impl CapturedPane {
     }
 }
 
-/// How much of the history a look takes in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum History {
     None,
@@ -231,6 +232,15 @@ impl Terminal {
     pub fn captured(&self) -> Result<CapturedPane, TerminalError> {
         self.live()?.capture_pane(History::None)
     }
+
+    /// What the CLI in this terminal was given. 0.61.0 takes what looks like a secret, API keys too, out of the environment of
+    /// its MCP servers; one that launches further agents needs this. None when it does not run, and where the system does not
+    /// tell.
+    #[must_use]
+    pub fn environment(&self) -> Option<Environment> {
+        let cli = self.record().ok()?.cli.filter(|cli| cli.alive())?;
+        Some(processes::environment(cli.pid)?.into_iter().collect())
+    }
 }
 
 /// The name of a status, as in JSON.
@@ -248,7 +258,6 @@ pub fn status_name(status: Status) -> &'static str {
     }
 }
 
-/// A pane that is there.
 pub(crate) struct Live {
     pub(crate) control: std::sync::Arc<Control>,
     pub(crate) pane: String,
@@ -283,9 +292,25 @@ impl Live {
         })
     }
 
-    /// Presses a key, by tmux's name for it.
     pub(crate) fn press(&self, key: &str) -> Result<(), TerminalError> {
         self.alone(&["send-keys", "-t", &self.pane, key])
+    }
+
+    /// Looks, and again whenever the pane has moved or a tick is over, until that gives something. `look` is told whether it is
+    /// too late, and has to give something or to fail then.
+    pub(crate) fn watch<T>(
+        &self,
+        deadline: Instant,
+        tick: Duration,
+        mut look: impl FnMut(bool) -> Result<Option<T>, TerminalError>,
+    ) -> Result<T, TerminalError> {
+        loop {
+            let seen = self.control.activity(&self.pane);
+            if let Some(found) = look(Instant::now() >= deadline)? {
+                return Ok(found);
+            }
+            self.control.wait_for_output(&self.pane, &seen, deadline.min(Instant::now() + tick));
+        }
     }
 
     /// Runs a command that types, once the pane is out of tmux's own modes: in copy mode, which a turn of the mouse wheel

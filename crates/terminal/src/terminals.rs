@@ -6,11 +6,13 @@ use std::sync::Arc;
 use alhena_agent::dirs::Dirs;
 use alhena_agent::env::Environment;
 use parking_lot::Mutex;
+use serde::Serialize;
 
 use crate::borrowed::BorrowedFiles;
 use crate::control::Control;
 use crate::error::{TerminalError, TerminalErrorKind};
-use crate::store::{self, Record, Store};
+use crate::screen::{Reading, Status};
+use crate::store::{self, Record, Store, TerminalEnd};
 use crate::terminal::Terminal;
 use crate::tmux::Tmux;
 use crate::watcher;
@@ -48,7 +50,6 @@ pub(crate) struct Inner {
     pub(crate) tmux: Tmux,
     pub(crate) store: Store,
     pub(crate) environment: Environment,
-    /// The user's files that terminals have changed.
     pub(crate) borrowed: BorrowedFiles,
     control: Mutex<Option<Arc<Control>>>,
 }
@@ -139,7 +140,6 @@ impl Terminals {
 }
 
 impl Inner {
-    /// The way to tmux, found when it is needed.
     pub(crate) fn control(&self) -> Result<Arc<Control>, TerminalError> {
         let mut slot = self.control.lock();
         if let Some(control) = slot.as_ref().filter(|control| !control.is_gone()) {
@@ -156,5 +156,56 @@ impl Inner {
         let control = Arc::new(watcher::connect(&ground)?);
         *slot = Some(Arc::clone(&control));
         Ok(control)
+    }
+}
+
+/// A terminal's record and what its agent does.
+#[derive(Clone, Debug, Serialize)]
+pub struct Described {
+    /// What is kept about it.
+    #[serde(flatten)]
+    pub record: Record,
+    /// What its agent does.
+    #[serde(flatten)]
+    pub reading: Reading,
+}
+
+/// The same for one that may have gone.
+#[derive(Clone, Debug, Serialize)]
+pub struct Listed {
+    /// The terminal.
+    #[serde(flatten)]
+    pub described: Described,
+    /// Why it has gone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// The session to go on with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+}
+
+impl Terminals {
+    /// All terminals, with what is told of them.
+    pub fn listed(&self) -> Result<Vec<(Terminal, Listed)>, TerminalError> {
+        let mut rows = Vec::new();
+        for terminal in self.list()? {
+            // Somebody may end one meanwhile.
+            if let (Ok(reading), Ok(record)) = (terminal.status_now(), terminal.record()) {
+                let gone = reading.status == Status::Exited;
+                let why = gone.then(|| record.why_gone());
+                let session_id = if gone { terminal.session_id() } else { None };
+                rows.push((terminal, Listed { described: Described { record, reading }, why, session_id }));
+            }
+        }
+        Ok(rows)
+    }
+}
+
+impl Record {
+    /// Why its agent has gone.
+    #[must_use]
+    pub fn why_gone(&self) -> String {
+        let nobody = || "its terminal has gone, and nobody was left to say why".to_owned();
+        self.ended.as_ref().map_or_else(nobody, TerminalEnd::why)
     }
 }

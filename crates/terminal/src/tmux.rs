@@ -30,7 +30,6 @@ pub(crate) struct Tmux {
     environment: Environment,
 }
 
-/// What commands came to.
 pub(crate) struct Outcome {
     pub(crate) success: bool,
     pub(crate) printed: String,
@@ -38,7 +37,6 @@ pub(crate) struct Outcome {
 }
 
 impl Tmux {
-    /// Finds the program.
     pub(crate) fn find(
         program: Option<&Path>,
         server: &str,
@@ -56,7 +54,6 @@ impl Tmux {
         Ok(tmux)
     }
 
-    /// Checks that it runs, and its version.
     pub(crate) fn check(&self) -> Result<(), TerminalError> {
         let said = self.output(self.bare().arg("-V"), None)?;
         match version(&said) {
@@ -72,7 +69,6 @@ impl Tmux {
         &self.program
     }
 
-    /// The program that somebody named.
     pub(crate) fn named(&self) -> Option<&Path> {
         self.named.then_some(self.program.as_path())
     }
@@ -87,20 +83,24 @@ impl Tmux {
         command
     }
 
-    /// A command to this server.
     pub(crate) fn command(&self) -> Command {
         let mut command = self.bare();
         command.args(["-u", "-L", &self.server, "-f", "/dev/null"]);
         command
     }
 
-    /// Runs a command and gives what it printed.
-    pub(crate) fn run(&self, args: &[&OsStr]) -> Result<String, TerminalError> {
+    pub(crate) fn run<W: AsRef<OsStr>>(
+        &self,
+        args: impl IntoIterator<Item = W>,
+    ) -> Result<String, TerminalError> {
         self.output(self.command().args(args), None)
     }
 
     /// Runs commands and gives everything that they printed, also where one of them failed: tmux complains on either stream.
-    pub(crate) fn outcome(&self, args: &[&OsStr]) -> Result<Outcome, TerminalError> {
+    pub(crate) fn outcome<W: AsRef<OsStr>>(
+        &self,
+        args: impl IntoIterator<Item = W>,
+    ) -> Result<Outcome, TerminalError> {
         let mut command = self.command();
         let output = command.args(args).stdin(Stdio::null()).output().map_err(TerminalError::tmux)?;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
@@ -111,7 +111,6 @@ impl Tmux {
         })
     }
 
-    /// Runs several commands in one process and gives what each printed.
     pub(crate) fn run_each(&self, commands: &[&[&str]]) -> Result<Vec<String>, TerminalError> {
         // What a pane shows cannot guess it.
         let between = format!("alhena-{}-{:?}", std::process::id(), std::time::Instant::now());
@@ -126,7 +125,6 @@ impl Tmux {
         Ok(said.split(&format!("{between}\n")).map(str::to_owned).collect())
     }
 
-    /// The same with text on its standard input.
     pub(crate) fn feed(&self, args: &[&str], input: &[u8]) -> Result<String, TerminalError> {
         self.output(self.command().args(args), Some(input))
     }
@@ -154,10 +152,9 @@ impl Tmux {
         Err(TerminalError::tmux(if said.is_empty() { output.status.to_string() } else { said }))
     }
 
-    /// Whether the session with our terminals is there.
     pub(crate) fn has_session(&self) -> bool {
         let target = format!("={SESSION}");
-        self.run(&["has-session".as_ref(), "-t".as_ref(), target.as_ref()]).is_ok()
+        self.run(["has-session", "-t", &target]).is_ok()
     }
 }
 

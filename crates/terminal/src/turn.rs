@@ -107,7 +107,6 @@ impl TurnRecord {
         self.taken.is_none() && self.sender.is_some_and(Process::alive)
     }
 
-    /// The turn, ended now.
     pub(crate) fn over(self, how: How, warning: Option<String>) -> Self {
         Self { ended: Some(TurnEnd { at: Timestamp::now(), how, warning }), ..self }
     }
@@ -141,12 +140,10 @@ enum What {
     },
 }
 
-/// The turns of a terminal.
 #[derive(Clone, Debug)]
 pub(crate) struct Journal(PathBuf);
 
 impl Journal {
-    /// The journal that belongs to a record.
     pub(crate) fn beside(record: &Path) -> Self {
         Self(record.with_extension("turns"))
     }

@@ -77,12 +77,9 @@ impl Sent {
     }
 }
 
-/// What a text is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum TextKind {
-    /// For the model.
     Message(At),
-    /// For the CLI itself.
     Command,
 }
 
@@ -324,7 +321,6 @@ impl Terminal {
         Err(self.taken_back(live, "Gemini CLI does not take the text"))
     }
 
-    /// Pastes a text into whatever takes it.
     pub(crate) fn paste(&self, live: &Live, text: &str) -> Result<(), TerminalError> {
         let buffer = format!("alhena-{}", self.id());
         self.terminals.inner.tmux.feed(&["load-buffer", "-b", &buffer, "-"], text.as_bytes())?;
@@ -359,19 +355,13 @@ impl Terminal {
         limit: Duration,
         wanted: impl Fn(&Option<Draft>) -> bool,
     ) -> Result<Option<Draft>, TerminalError> {
-        let deadline = Instant::now() + limit;
-        loop {
-            let seen = live.control.activity(&live.pane);
+        live.watch(Instant::now() + limit, Duration::from_millis(500), |late| {
             let draft = self.prompt(live)?;
-            if wanted(&draft) || Instant::now() >= deadline {
-                return Ok(draft);
+            if wanted(&draft) || late {
+                return Ok(Some(draft));
             }
-            if self.is_over()? {
-                return Err(self.exited());
-            }
-            let tick = deadline.min(Instant::now() + Duration::from_millis(500));
-            live.control.wait_for_output(&live.pane, &seen, tick);
-        }
+            if self.is_over()? { Err(self.exited()) } else { Ok(None) }
+        })
     }
 
     /// The box is empty a moment before anything else tells that a turn has begun. A frame that is half drawn looks like

@@ -8,10 +8,7 @@
 mod board;
 mod client;
 mod serve;
-mod socket;
-mod start;
 mod wire;
 
-pub(crate) use self::client::Client;
+pub(crate) use self::client::{Client, Ground, connect};
 pub use self::serve::serve;
-pub(crate) use self::start::{Ground, connect};

@@ -1,12 +1,22 @@
-//! Where a terminal is in tmux: a window of its own, or a pane beside others.
+//! The windows of tmux: opened for a terminal, shown to a person, and given back their size.
+//!
+//! A window has a fixed size while nobody looks at it, and that of the person's screen while somebody does: 0.61.0 draws
+//! everything anew when the size changes. Whoever looked may have been killed before they could put it back, and panes that
+//! share a window come and go; so the watcher looks after it now and then, and everybody does who has changed something.
 
-use alhena_model::options::BadValue;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+use std::process::{Child, ExitStatus};
+use std::time::{Duration, Instant};
 
+use alhena_model::options::BadValue;
+use alhena_sys::processes::{Process, Signal};
+
+use crate::control::Control;
 use crate::error::TerminalError;
 use crate::launch::Launch;
 use crate::store::Record;
+use crate::terminal::Terminal;
 use crate::terminals::Terminals;
 use crate::tmux::{SESSION, Tmux};
 
@@ -61,12 +71,12 @@ impl Layout {
     }
 
     /// The name in tmux of the way its panes lie, if they share a window.
-    pub(crate) fn in_tmux(self) -> Option<&'static str> {
+    fn in_tmux(self) -> Option<&'static str> {
         Some(self.names().1).filter(|name| !name.is_empty())
     }
 
     /// How large a window has to be so that each of its panes is as large as was wanted.
-    pub(crate) fn size(self, panes: u16, columns: u16, rows: u16) -> (u16, u16) {
+    fn size(self, panes: u16, columns: u16, rows: u16) -> (u16, u16) {
         let (across, down) = match self {
             Layout::Windows => return (columns, rows),
             Layout::Rows => (1, panes),
@@ -91,7 +101,6 @@ fn tiles(panes: u16) -> (u16, u16) {
     (across, down)
 }
 
-/// A command of tmux, as it is put together.
 struct Words(Vec<OsString>);
 
 impl Words {
@@ -99,14 +108,9 @@ impl Words {
         self.0.extend(words.into_iter().map(|word| word.as_ref().to_owned()));
         self
     }
-
-    fn all(&self) -> Vec<&OsStr> {
-        self.0.iter().map(OsString::as_os_str).collect()
-    }
 }
 
 impl Terminals {
-    /// Opens a pane for a terminal, where its launch wants it.
     pub(crate) fn open_pane(&self, record: &Record, launch: &Launch) -> Result<(), TerminalError> {
         let tmux = &self.inner.tmux;
         let (columns, rows) = (launch.columns.max(20), launch.rows.max(5));
@@ -133,7 +137,7 @@ impl Terminals {
         words.add(["-e", "HISTIGNORE= *", "-e", "HISTORY_IGNORE= *"]);
         words.add(["-c".as_ref(), record.dir.as_os_str()]).add(["-P", "-F", "#{pane_id} #{window_id}"]);
         // An option in it that this tmux does not know makes tmux complain and go on.
-        let opened = tmux.outcome(&words.all())?;
+        let opened = tmux.outcome(&words.0)?;
         let last = opened.printed.lines().last().filter(|line| line.starts_with('%'));
         let Some((pane, window)) = last.and_then(|line| line.split_once(' ')) else {
             return Err(TerminalError::tmux(format!("{} {}", opened.printed, opened.said).trim()));
@@ -158,15 +162,14 @@ impl Terminals {
         if let Some(layout) = launch.layout.in_tmux() {
             words.add([";", "select-layout", "-t", window, layout]);
         }
-        tmux.run(&words.all()).map(|_| ())
+        tmux.run(&words.0).map(|_| ())
     }
 
-    /// The window where terminals of a layout are, if there is one.
     fn window_with(&self, layout: Layout) -> Option<String> {
         let (name, _) = layout.names();
         let session = format!("={SESSION}");
-        let list = ["list-windows", "-t", &session, "-F", "#{window_id} #{@alhena-layout}"].map(OsStr::new);
-        let windows = self.inner.tmux.run(&list).ok()?;
+        let list = ["list-windows", "-t", &session, "-F", "#{window_id} #{@alhena-layout}"];
+        let windows = self.inner.tmux.run(list).ok()?;
         let found = windows.lines().find_map(|line| line.strip_suffix(name)?.strip_suffix(' '));
         found.map(str::to_owned)
     }
@@ -197,7 +200,7 @@ fn check_conf(tmux: &Tmux, file: &Path) -> Result<(), TerminalError> {
     std::fs::File::open(file).map_err(|error| refused(format!("{}: {error}", file.display())))?;
     let words =
         ["start-server".as_ref(), ";".as_ref(), "source-file".as_ref(), "-n".as_ref(), file.as_os_str()];
-    let checked = tmux.outcome(&words)?;
+    let checked = tmux.outcome(words)?;
     if checked.success {
         return Ok(());
     }
@@ -218,8 +221,157 @@ pub fn usual_tmux_conf(environment: &alhena_agent::env::Environment) -> Option<P
 }
 
 fn panes_in(tmux: &Tmux, window: &str) -> u16 {
-    let count = ["display-message", "-p", "-t", window, "#{window_panes}"].map(OsStr::new);
-    tmux.run(&count).ok().and_then(|count| count.trim().parse().ok()).unwrap_or(1)
+    let count = ["display-message", "-p", "-t", window, "#{window_panes}"];
+    tmux.run(count).ok().and_then(|count| count.trim().parse().ok()).unwrap_or(1)
+}
+
+/// What the sessions of those who look are called, with the number of their process behind it.
+const VIEW: &str = "alhena-view-";
+
+const WINDOWS: &str =
+    "#{window_id},#{window-size},#{window_panes},#{@alhena-layout},#{@alhena-pane-size},#{@alhena-size}";
+const VIEWS: &str = "#{session_attached},#{session_name},#{@alhena-window}";
+
+#[derive(Debug, PartialEq, Eq)]
+struct Window<'a> {
+    id: &'a str,
+    /// Whether it keeps its size, whoever looks.
+    fixed: bool,
+    panes: u16,
+    layout: Layout,
+    /// How large each pane is to be.
+    pane: (u16, u16),
+    /// What it was made, as it is written down.
+    size: &'a str,
+}
+
+impl<'a> Window<'a> {
+    /// None for one that is not ours.
+    fn read(line: &'a str) -> Option<Self> {
+        let mut words = line.split(',');
+        let mut next = || words.next().unwrap_or_default();
+        let (id, policy, panes, layout, pane) = (next(), next(), next(), next(), next());
+        let (columns, rows) = pane.split_once(' ')?;
+        Some(Self {
+            id,
+            fixed: policy == "manual",
+            panes: panes.parse().ok()?,
+            layout: layout.parse().unwrap_or_default(),
+            pane: (columns.parse().ok()?, rows.parse().ok()?),
+            size: next(),
+        })
+    }
+
+    fn wanted(&self) -> (u16, u16) {
+        self.layout.size(self.panes, self.pane.0, self.pane.1)
+    }
+
+    /// The commands that give it the size it should have. None where it has it, or where somebody looks.
+    fn mend(&self, looked_at: bool) -> Option<Vec<Vec<String>>> {
+        let (width, height) = self.wanted();
+        let size = format!("{width} {height}");
+        if looked_at || (self.fixed && size == self.size) {
+            return None;
+        }
+        let (width, height) = (width.to_string(), height.to_string());
+        let resize = ["resize-window", "-t", self.id, "-x", &width, "-y", &height];
+        let note = ["set-option", "-w", "-t", self.id, "@alhena-size", &size];
+        let mut commands = vec![resize.map(str::to_owned).to_vec(), note.map(str::to_owned).to_vec()];
+        if let Some(layout) = self.layout.in_tmux() {
+            commands.push(["select-layout", "-t", self.id, layout].map(str::to_owned).to_vec());
+        }
+        Some(commands)
+    }
+}
+
+/// Ends the views that nobody looks through any more, and gives windows that nobody looks at their size back.
+///
+/// Not by tmux's own `destroy-unattached`: 3.3a then ends a session whose client is about to leave, and crashes when it
+/// looks at that client once more, with every agent.
+pub(crate) fn tidy(control: &Control) {
+    let _gone_meanwhile = try_tidy(control);
+}
+
+fn try_tidy(control: &Control) -> Result<(), TerminalError> {
+    let session = format!("={SESSION}");
+    let [views, windows] = control
+        .run([&["list-sessions", "-F", VIEWS], &["list-windows", "-t", session.as_str(), "-F", WINDOWS]])?;
+    let (gone, looked_at) = sorted(&views, |pid| Process::of(pid).is_some());
+    for view in gone {
+        let _already_gone = control.run([&["kill-session", "-t", &format!("={view}")]]);
+    }
+    for window in windows.lines().filter_map(Window::read) {
+        for command in window.mend(looked_at.contains(&window.id)).unwrap_or_default() {
+            let words: Vec<&str> = command.iter().map(String::as_str).collect();
+            let _closed_meanwhile = control.run([words.as_slice()]);
+        }
+    }
+    Ok(())
+}
+
+/// The views that nobody looks through, and the windows that somebody came to look at. A client whose `alhena` was killed
+/// would stay, on a terminal that its shell believes to be free.
+fn sorted(views: &str, lives: impl Fn(u32) -> bool) -> (Vec<&str>, Vec<&str>) {
+    let (mut gone, mut looked_at) = (Vec::new(), Vec::new());
+    for view in views.lines() {
+        let mut words = view.split(',');
+        let mut next = || words.next().unwrap_or_default();
+        let (attached, name, window) = (next(), next(), next());
+        let Some(viewer) = name.strip_prefix(VIEW) else { continue };
+        match attached != "0" && viewer.parse().is_ok_and(&lives) {
+            true => looked_at.push(window),
+            false => gone.push(name),
+        }
+    }
+    (gone, looked_at)
+}
+
+/// Between two looks whether the person has left, or is to.
+const PAUSE: Duration = Duration::from_millis(30);
+/// How long tmux's client may take to leave when it is told to.
+const LEAVE: Duration = Duration::from_secs(3);
+
+impl Terminal {
+    /// Shows the terminal in the caller's own, until they leave it, or are to: `over` is asked now and then. It is done through
+    /// a session of their own that shares the windows, so that what they look at moves nobody else's view.
+    pub fn attach(&self, over: impl Fn() -> bool) -> Result<ExitStatus, TerminalError> {
+        let live = self.live()?;
+        let [window] = live.control.run([&["display-message", "-p", "-t", &live.pane, "#{window_id}"]])?;
+        let window = window.trim();
+        let tmux = &self.terminals.inner.tmux;
+        let view = format!("{VIEW}{}", std::process::id());
+        let mut command = tmux.command();
+        command.args(["new-session", "-t", &format!("={SESSION}"), "-s", &view, ";"]);
+        command.args(["set-option", "-t", &view, "@alhena-window", window, ";"]);
+        // Fixed while nobody looks; from now on the person's.
+        command.args(["set-option", "-w", "-t", window, "window-size", "latest", ";"]);
+        command.args(["select-window", "-t", &format!("{view}:{window}"), ";"]);
+        command.args(["select-pane", "-t", &live.pane]);
+        let done = command.spawn().and_then(|mut client| wait(&mut client, over));
+        tidy(&Control::plain(tmux));
+        done.map_err(TerminalError::tmux)
+    }
+}
+
+/// Waits for a client. It is asked to leave, which gives the terminal back, when it is over; and ended if it does not.
+fn wait(client: &mut Child, over: impl Fn() -> bool) -> std::io::Result<ExitStatus> {
+    let mut told: Option<Instant> = None;
+    loop {
+        if let Some(status) = client.try_wait()? {
+            return Ok(status);
+        }
+        match told {
+            None if over() => {
+                told = Some(Instant::now());
+                if let Some(client) = Process::of(client.id()) {
+                    client.signal(Signal::TERM);
+                }
+            }
+            Some(since) if since.elapsed() > LEAVE => client.kill()?,
+            _ => {}
+        }
+        std::thread::sleep(PAUSE);
+    }
 }
 
 #[cfg(test)]
@@ -234,5 +386,34 @@ mod tests {
         assert_eq!(Layout::Rows.size(3, 100, 30), (100, 93));
         assert_eq!(Layout::Tiled.size(4, 100, 30), (201, 62));
         assert_eq!(Layout::Columns.size(u16::MAX, 1000, 30), (9_999, 31));
+    }
+
+    fn mended(line: &str, looked_at: bool) -> Option<Vec<String>> {
+        let commands = Window::read(line).unwrap().mend(looked_at)?;
+        Some(commands.into_iter().map(|words| words.join(" ")).collect())
+    }
+
+    #[test]
+    fn a_window_that_nobody_looks_at_gets_the_size_that_its_panes_need() {
+        assert_eq!(mended("@1,manual,1,,150 46,150 46", false), None);
+        let small = "@1,latest,1,,150 46,150 46";
+        assert_eq!(mended(small, true), None);
+        assert_eq!(mended(small, false).unwrap()[0], "resize-window -t @1 -x 150 -y 46");
+        // Two were side by side, and one has ended.
+        assert_eq!(
+            mended("@2,manual,1,columns,150 46,301 47", false).unwrap(),
+            [
+                "resize-window -t @2 -x 150 -y 47",
+                "set-option -w -t @2 @alhena-size 150 47",
+                "select-layout -t @2 even-horizontal"
+            ]
+        );
+        assert_eq!(Window::read("@3,latest,1,,,"), None);
+    }
+
+    #[test]
+    fn a_view_without_anybody_ends_and_one_with_somebody_keeps_its_window() {
+        let views = "1,alhena,\n0,alhena-view-1,@1\n1,alhena-view-2,@2\n1,alhena-view-3,@3\n0,person,\n";
+        assert_eq!(sorted(views, |pid| pid < 3), (vec!["alhena-view-1", "alhena-view-3"], vec!["@2"]));
     }
 }

@@ -31,12 +31,9 @@ pub enum At {
     Files,
 }
 
-/// A message as it is typed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Wording {
-    /// The text that reaches the model.
     pub(crate) text: String,
-    /// How many characters were left out.
     pub(crate) removed: usize,
     /// Whether it got the mark in front.
     pub(crate) marked: bool,
@@ -64,7 +61,6 @@ impl Wording {
         Self { text: text.trim_end().to_owned(), removed, marked: false, escaped: 0 }
     }
 
-    /// What whoever gave the text should know.
     pub(crate) fn notices(&self) -> Vec<String> {
         notices(self.removed, self.marked, self.escaped)
     }
@@ -86,7 +82,6 @@ impl Wording {
     }
 }
 
-/// What people should know of a message that was changed.
 pub(crate) fn notices(removed: usize, marked: bool, escaped: usize) -> Vec<String> {
     let mut notices = Vec::new();
     if removed > 0 {
@@ -120,7 +115,6 @@ fn is_stripped(c: char) -> bool {
     matches!(c, '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
-/// Whether the CLI would take it for one of its commands.
 fn is_command(text: &str, slash: Slash) -> bool {
     let Some(rest) = text.strip_prefix('/').filter(|rest| !rest.starts_with(['/', '*'])) else {
         return false;

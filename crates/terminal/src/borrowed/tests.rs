@@ -39,7 +39,6 @@ impl Desk {
         Servers::add(&self.borrowed, &self.path("settings.json"), terminal, servers)
     }
 
-    /// The names in the working directory.
     fn names(&self) -> BTreeSet<String> {
         let entries = fs::read_dir(self.path("")).unwrap();
         entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()

@@ -11,10 +11,9 @@ use std::process::{Child, ChildStdin, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
-use super::osc::Titles;
-use super::parse::{Notice, NoticeReader};
+use super::parse::{Notice, NoticeReader, Titles};
 use super::{Activity, line_of};
 use crate::error::TerminalError;
 use crate::tmux::{SESSION, Tmux};
@@ -22,7 +21,6 @@ use crate::tmux::{SESSION, Tmux};
 /// How long tmux may take to answer a command. It is single-threaded and quick; only a stopped one takes longer.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// A connection.
 #[derive(Debug)]
 pub(crate) struct Connection {
     child: Mutex<Child>,
@@ -41,7 +39,6 @@ struct Shared {
 struct Heard {
     replies: VecDeque<Result<String, String>>,
     panes: HashMap<String, Pane>,
-    /// How often windows came or went.
     windows: u64,
     /// How often anything happened by itself.
     changes: u64,
@@ -89,7 +86,6 @@ impl Connection {
         Ok(control)
     }
 
-    /// The process of tmux's client.
     pub(crate) fn client(&self) -> u32 {
         self.child.lock().id()
     }
@@ -100,24 +96,15 @@ impl Connection {
         let _gone = self.talk.lock().write_all(b"\n");
     }
 
-    /// How often anything happened, in any pane, once that is not what was seen any more, or at the deadline.
     pub(crate) fn wait_for_changes(&self, seen: u64, deadline: Instant) -> u64 {
-        let mut state = self.shared.state.lock();
-        loop {
-            let left = deadline.saturating_duration_since(Instant::now());
-            if state.changes != seen || state.gone || left.is_zero() {
-                return state.changes;
-            }
-            self.shared.changed.wait_for(&mut state, left);
-        }
+        let state = self.wait_while(deadline, |state| state.changes == seen);
+        state.changes
     }
 
-    /// Whether tmux has ended the connection.
     pub(crate) fn is_gone(&self) -> bool {
         self.shared.state.lock().gone
     }
 
-    /// Runs commands and gives the answer of each.
     pub(crate) fn run(&self, commands: &[&[&str]]) -> Result<Vec<String>, TerminalError> {
         let mut talk = self.talk.lock();
         let deadline = Instant::now() + PATIENCE;
@@ -129,26 +116,19 @@ impl Connection {
     }
 
     fn reply(&self, deadline: Instant) -> Result<String, TerminalError> {
-        let mut state = self.shared.state.lock();
-        loop {
-            if let Some(reply) = state.replies.pop_front() {
-                return reply.map_err(TerminalError::tmux);
-            }
-            let left = deadline.saturating_duration_since(Instant::now());
-            if state.gone {
-                return Err(TerminalError::tmux("the server has ended"));
-            }
-            if left.is_zero() {
-                // What it may still answer would be taken for the answer to something else.
-                state.gone = true;
-                self.shared.changed.notify_all();
-                return Err(TerminalError::tmux("no answer"));
-            }
-            self.shared.changed.wait_for(&mut state, left);
+        let mut state = self.wait_while(deadline, |state| state.replies.is_empty());
+        if let Some(reply) = state.replies.pop_front() {
+            return reply.map_err(TerminalError::tmux);
         }
+        if state.gone {
+            return Err(TerminalError::tmux("the server has ended"));
+        }
+        // What it may still answer would be taken for the answer to something else.
+        state.gone = true;
+        self.shared.changed.notify_all();
+        Err(TerminalError::tmux("no answer"))
     }
 
-    /// What a pane has done so far.
     pub(crate) fn activity(&self, pane: &str) -> Activity {
         self.activity_in(&self.shared.state.lock(), pane)
     }
@@ -158,17 +138,20 @@ impl Connection {
         Activity { since: activity.last.unwrap_or(self.opened), windows: state.windows, ..activity }
     }
 
-    /// Waits for output of a pane beyond what was counted, for a window to come or go, or for the deadline.
     pub(crate) fn wait(&self, pane: &str, seen: &Activity, deadline: Instant) -> Activity {
+        let state = self.wait_while(deadline, |state| {
+            let now = self.activity_in(state, pane);
+            (now.count, now.windows) == (seen.count, seen.windows)
+        });
+        self.activity_in(&state, pane)
+    }
+
+    /// Waits as long as something holds and the connection is there, or for the deadline.
+    fn wait_while(&self, deadline: Instant, holds: impl Fn(&Heard) -> bool) -> MutexGuard<'_, Heard> {
         let mut state = self.shared.state.lock();
-        loop {
-            let now = self.activity_in(&state, pane);
-            let left = deadline.saturating_duration_since(Instant::now());
-            if now.count != seen.count || now.windows != seen.windows || state.gone || left.is_zero() {
-                return now;
-            }
-            self.shared.changed.wait_for(&mut state, left);
-        }
+        let waits = |state: &mut Heard| !state.gone && holds(state);
+        self.shared.changed.wait_while_until(&mut state, waits, deadline);
+        state
     }
 }
 

@@ -6,9 +6,9 @@
 use std::ops::Range;
 
 use alhena_agent::settings::{Problem, parse, without_comments};
-use serde_json::Value;
+use serde::de::IgnoredAny;
+use serde_json::{Deserializer, Value};
 
-/// A text that is JSON with comments, an object.
 #[derive(Clone, Debug)]
 pub(super) struct Document {
     text: String,
@@ -16,12 +16,9 @@ pub(super) struct Document {
     blank: String,
 }
 
-/// What is in the way of an edit.
 #[derive(Debug)]
 pub(super) enum NotEdited {
-    /// The text is not JSON with comments, or not an object.
     Text(Problem),
-    /// The value of this key is there and not an object.
     NotAnObject(String),
 }
 
@@ -68,12 +65,10 @@ impl Document {
         self.text.get(range)
     }
 
-    /// The same as a value.
     pub(super) fn entry_value(&self, outer: &str, name: &str) -> Option<Value> {
         parse(self.entry(outer, name)?).ok()
     }
 
-    /// Whether there is such a key at the top.
     pub(super) fn has(&self, name: &str) -> bool {
         self.root().member(name).is_some()
     }
@@ -83,7 +78,6 @@ impl Document {
         self.root().members.is_empty() && self.text == self.blank
     }
 
-    /// Sets an entry to a text that was one before.
     pub(super) fn set_text(&mut self, outer: &str, name: &str, raw: &str) -> Result<(), NotEdited> {
         let root = self.root();
         let Some(holder) = root.member(outer) else {
@@ -107,7 +101,6 @@ impl Document {
         }
     }
 
-    /// Sets an entry to a value.
     pub(super) fn set(&mut self, outer: &str, name: &str, value: &Value) -> Result<(), NotEdited> {
         let existing = self.inner(outer).and_then(|object| object.member(name).cloned());
         let raw = format!("{value:#}");
@@ -121,7 +114,6 @@ impl Document {
         }
     }
 
-    /// Takes an entry out.
     pub(super) fn remove(&mut self, outer: &str, name: &str) -> Result<(), NotEdited> {
         match self.inner(outer) {
             Some(object) => self.take_out(&object, name),
@@ -129,7 +121,6 @@ impl Document {
         }
     }
 
-    /// Takes an object at the top out, if there is nothing in it.
     pub(super) fn remove_if_empty(&mut self, outer: &str) -> Result<(), NotEdited> {
         match self.inner(outer) {
             Some(object) if object.members.is_empty() => self.take_out(&self.root(), outer),
@@ -146,7 +137,6 @@ impl Document {
         self.object(self.root().member(outer)?.value.start)
     }
 
-    /// The object that begins at a place; none if something else does.
     fn object(&self, start: usize) -> Option<Object> {
         let bytes = self.blank.as_bytes();
         if bytes.get(start) != Some(&b'{') {
@@ -155,10 +145,10 @@ impl Document {
         let mut members = Vec::new();
         let mut at = skip_blank(bytes, start + 1);
         while bytes.get(at) == Some(&b'"') {
-            let key = at..string_end(bytes, at);
+            let key = at..value_end(&self.blank, at);
             let colon = skip_blank(bytes, key.end);
             let value = skip_blank(bytes, colon + 1);
-            let value = value..value_end(bytes, value);
+            let value = value..value_end(&self.blank, value);
             let name = self.blank.get(key.clone()).and_then(|key| serde_json::from_str(key).ok());
             at = skip_blank(bytes, value.end);
             if bytes.get(at) == Some(&b',') {
@@ -277,43 +267,12 @@ fn skip_blank(bytes: &[u8], from: usize) -> usize {
     from + rest.iter().take_while(|byte| byte.is_ascii_whitespace()).count()
 }
 
-/// Behind the closing quote of the string that begins at a place.
-fn string_end(bytes: &[u8], from: usize) -> usize {
-    let mut escaped = false;
-    for (at, byte) in bytes.iter().enumerate().skip(from + 1) {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' => escaped = true,
-            b'"' => return at + 1,
-            _ => {}
-        }
-    }
-    bytes.len()
-}
-
 /// Behind the value that begins at a place.
-fn value_end(bytes: &[u8], from: usize) -> usize {
-    let mut depth = 0_usize;
-    let mut at = from;
-    while let Some(byte) = bytes.get(at) {
-        match byte {
-            b'"' => {
-                at = string_end(bytes, at);
-                if depth == 0 {
-                    return at;
-                }
-                continue;
-            }
-            b'{' | b'[' => depth += 1,
-            b'}' | b']' if depth <= 1 => return if depth == 0 { at } else { at + 1 },
-            b'}' | b']' => depth -= 1,
-            b',' if depth == 0 => return at,
-            byte if depth == 0 && byte.is_ascii_whitespace() => return at,
-            _ => {}
-        }
-        at += 1;
-    }
-    at
+fn value_end(text: &str, from: usize) -> usize {
+    let value = Deserializer::from_str(text.get(from..).unwrap_or_default());
+    let mut values = value.into_iter::<IgnoredAny>();
+    let _ends_the_text = values.next();
+    from + values.byte_offset()
 }
 
 #[cfg(test)]

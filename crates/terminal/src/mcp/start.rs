@@ -15,19 +15,16 @@ const TELLS: Version = Version::new(0, 38, 0);
 /// More of the log is about later things.
 const START: u64 = 4 << 20;
 
-/// What tells whether the servers have started.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct McpStart {
     log: PathBuf,
     /// How long the log was before: it may be one that the user keeps.
     from: u64,
     servers: Vec<String>,
-    /// Whether the release logs the refreshes.
     tells: bool,
 }
 
 impl McpStart {
-    /// Of a CLI that is about to be started.
     pub(crate) fn new(log: &Path, servers: &[String], release: &Version) -> Self {
         let from = std::fs::metadata(log).map_or(0, |data| data.len());
         Self { log: log.to_owned(), from, servers: servers.to_vec(), tells: *release >= TELLS }
@@ -89,7 +86,6 @@ fn waits_for(log: &str, servers: &[String]) -> Option<Vec<String>> {
     Some(servers.iter().filter(unheard).cloned().collect())
 }
 
-/// What a line of the log says, after its time and its level.
 fn message(line: &str) -> Option<&str> {
     let (_, rest) = line.strip_prefix('[')?.split_once("] [")?;
     Some(rest.split_once("] ")?.1)

@@ -174,7 +174,6 @@ impl Places {
     }
 }
 
-/// The name of the profile that a file or a directory holds, if it does.
 fn profile_name(path: &Path) -> Option<String> {
     let named =
         if path.is_dir() { path.file_name().filter(|_| path.join("agent.md").is_file()) } else { None };
@@ -183,7 +182,6 @@ fn profile_name(path: &Path) -> Option<String> {
     Some(named.to_string_lossy().into_owned())
 }
 
-/// The name after a `$`, and what follows it.
 fn reference(text: &str) -> Option<(&str, &str)> {
     let (braced, inner) = match text.strip_prefix('{') {
         Some(inner) => (true, inner),

@@ -218,6 +218,20 @@ fn a_profile_that_is_not_there_or_not_readable_names_the_places() {
     );
 }
 
+#[test]
+fn what_a_profile_does_not_list_is_denied() {
+    let denied = |front: &str| Profile::parse(&format!("---\n{front}\n---\n"), "x").unwrap().denied_tools();
+    assert_eq!(denied("name: a"), Vec::<String>::new());
+    assert_eq!(denied("tools: ['*']"), Vec::<String>::new());
+    assert_eq!(denied("allowedTools: ['@builtin']"), Vec::<String>::new());
+    assert_eq!(
+        denied("allowedTools: ['@cao-mcp-server', fs_read]"),
+        ["run_shell_command", "write_file", "replace", "web_fetch", "google_web_search"]
+    );
+    assert_eq!(denied("allowedTools: ['fs_*', run_shell_command]"), ["web_fetch", "google_web_search"]);
+    assert_eq!(denied("allowedTools: [fs_list]").len(), 7);
+}
+
 proptest::proptest! {
     #[test]
     fn any_text_is_survived(text in "(---\n)?[a-z:\\-\\[\\]{}\"'|>&*!#% \n]{0,80}(\n---\n)?.{0,10}") {

@@ -65,18 +65,15 @@ pub(super) fn is_banner(row: &Row<'_>) -> bool {
     }
 }
 
-/// Whether a row starts with a prompt character at column 0 or 1.
 pub(super) fn starts_with_prompt(row: &Row<'_>) -> bool {
     row.indent <= 1 && prompt_text(row).is_some()
 }
 
-/// What stands after the prompt character, if the row starts with one.
 pub(super) fn prompt_text<'r>(row: &'r Row<'_>) -> Option<&'r str> {
     let rest = row.body().strip_prefix(PROMPTS)?;
     if rest.is_empty() { Some(rest) } else { rest.strip_prefix(' ') }
 }
 
-/// Whether a row is an empty prompt, that is, one with its placeholder.
 pub(super) fn is_empty_prompt(row: &Row<'_>) -> bool {
     row.indent <= 1 && row.body().strip_prefix(PROMPTS).is_some_and(is_placeholder)
 }
@@ -158,7 +155,6 @@ pub(super) fn box_edge(row: &Row<'_>) -> Option<Edge> {
     }
 }
 
-/// Which part of a box a row is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Edge {
     Top,

@@ -11,7 +11,6 @@ use super::prose::{self, ProseLine};
 use super::rows::Rows;
 use super::{Choice, Waiting, WaitingFor};
 
-/// Reads the dialog in these rows.
 pub(super) fn read(rows: &Rows<'_>, range: Range<usize>) -> Waiting {
     let lines: Vec<String> = range.clone().filter_map(|index| inner(rows, index)).collect();
     // Two sides and a blank next to each.
@@ -37,7 +36,6 @@ pub(super) fn read(rows: &Rows<'_>, range: Range<usize>) -> Waiting {
     Waiting { kind, question, options: choices, detail: (!detail.is_empty()).then_some(detail) }
 }
 
-/// A line without the sign in front of it.
 fn asked(line: &str) -> &str {
     let line = line.trim();
     line.strip_prefix("? ").map_or(line, str::trim_start)
@@ -99,7 +97,6 @@ fn choice(line: &str) -> Option<Choice> {
     Some(Choice { number, label: label.to_owned(), selected, checked })
 }
 
-/// A label without the box in front of it, and whether that is ticked.
 fn ticked(label: &str) -> (&str, Option<bool>) {
     let rest = |mark: &str| label.strip_prefix(mark).map(str::trim_start);
     match (rest("[ ]"), rest("[x]")) {
@@ -109,7 +106,6 @@ fn ticked(label: &str) -> (&str, Option<bool>) {
     }
 }
 
-/// What a dialog is for.
 fn kind(lines: &[String], choices: &[Choice]) -> WaitingFor {
     let label =
         |words: &[&str]| choices.iter().any(|choice| words.iter().any(|word| choice.label.starts_with(word)));

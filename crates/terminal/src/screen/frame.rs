@@ -21,34 +21,30 @@ pub(super) enum Style {
     Reader,
 }
 
-/// What is at the bottom of the screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Live {
-    /// The prompt, and what its status rows say.
     Prompt(Activity),
-    /// A dialog, in the rows `start..end`.
-    Dialog { start: usize, end: usize },
+    Dialog {
+        start: usize,
+        end: usize,
+    },
     /// The CLI was here and has ended.
     Gone,
-    /// Nothing of the kind.
     Nothing,
 }
 
 /// What the rows between the conversation and the prompt say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Activity {
-    /// Nothing is going on.
     Quiet,
     /// A spinner turns, or messages are queued.
     Busy,
-    /// A spinner of the start.
     StartingUp,
     /// This row says that a shell command of a tool waits for input. The CLI says so of every command that has been silent
     /// for five seconds; only when it puts it into the title too, after thirty, it is worth a look.
     ShellInput(usize),
 }
 
-/// The live part and where the conversation ends.
 #[derive(Debug)]
 pub(super) struct Frame {
     pub style: Style,
@@ -135,17 +131,13 @@ fn half_block_prompt(rows: &Rows<'_>, bottom: usize, foreign: bool, footer: bool
         .filter(|top| {
             chrome::is_half_block_border(rows.row(*top)) && chrome::starts_with_prompt(rows.row(top + 1))
         })?;
-    if foreign {
-        let body_end = status_rows(rows, top, Style::HalfBlocks).0;
-        return Some(Frame { style: Style::HalfBlocks, live: Live::Gone, body_end, columns });
-    }
     let is_chrome = |index| chrome::is_rule(rows.row(index)) || chrome::is_hint(rows.row(index));
     let first = rows.row(top + 1);
     let sent = first.lead() == Some('>') && !chrome::is_empty_prompt(first);
-    if sent && !footer && !(top.saturating_sub(3)..top).any(is_chrome) {
+    if !foreign && sent && !footer && !(top.saturating_sub(3)..top).any(is_chrome) {
         return Some(Frame { style: Style::HalfBlocks, live: Live::Nothing, body_end: rows.len(), columns });
     }
-    Some(prompt(rows, top, Style::HalfBlocks, columns))
+    Some(prompt(rows, top, Style::HalfBlocks, columns, foreign))
 }
 
 /// Whether the row is a prompt with a draft in it, without borders: at column 1, between blank rows, under the row that
@@ -159,7 +151,6 @@ fn is_draft(rows: &Rows<'_>, index: usize) -> bool {
         && (index.saturating_sub(5)..index).any(|above| chrome::is_rule(rows.row(above)))
 }
 
-/// A prompt without half blocks, in the row `index`.
 fn bare_prompt(rows: &Rows<'_>, index: usize, foreign: bool) -> Frame {
     let row = rows.row(index);
     if row.indent == 0 && !rows.row(index.saturating_sub(1)).is_blank() {
@@ -176,10 +167,7 @@ fn bare_prompt(rows: &Rows<'_>, index: usize, foreign: bool) -> Frame {
         .find(|row| chrome::is_rule(row) || chrome::is_half_block_border(row))
         .map(|row| row.end());
     let columns = columns.or_else(|| style_above(rows, index).1);
-    if foreign {
-        return Frame { style, live: Live::Gone, body_end: status_rows(rows, top, style).0, columns };
-    }
-    prompt(rows, top, style, columns)
+    prompt(rows, top, style, columns, foreign)
 }
 
 /// A prompt between rules whose lower rule is at `bottom`, with a draft in it.
@@ -198,20 +186,14 @@ fn ruled_prompt(rows: &Rows<'_>, bottom: usize, foreign: bool) -> Option<Frame> 
         return None;
     }
     let columns = Some(rows.row(bottom).end());
-    if foreign {
-        return Some(Frame {
-            style: Style::Rules,
-            live: Live::Gone,
-            body_end: status_rows(rows, top, Style::Rules).0,
-            columns,
-        });
-    }
-    Some(prompt(rows, top, Style::Rules, columns))
+    Some(prompt(rows, top, Style::Rules, columns, foreign))
 }
 
-fn prompt(rows: &Rows<'_>, top: usize, style: Style, columns: Option<usize>) -> Frame {
+/// A prompt, or what is left of it where somebody else wrote below it.
+fn prompt(rows: &Rows<'_>, top: usize, style: Style, columns: Option<usize>, foreign: bool) -> Frame {
     let (body_end, activity) = status_rows(rows, top, style);
-    Frame { style, live: Live::Prompt(activity), body_end, columns }
+    let live = if foreign { Live::Gone } else { Live::Prompt(activity) };
+    Frame { style, live, body_end, columns }
 }
 
 /// Goes up over the rows between the conversation and the prompt: mode, rule, spinner, hints, toasts, queued messages.
@@ -308,7 +290,7 @@ fn boxed(rows: &Rows<'_>, bottom: usize, edge: Edge, foreign: bool) -> Frame {
         columns = Some(rows.row(bottom).end());
     }
     if !foreign && is_boxed_prompt(rows, start, bottom) {
-        return prompt(rows, start, style, columns);
+        return prompt(rows, start, style, columns, false);
     }
     let inner = || (start..=bottom).map(|index| chrome::inside(rows.row(index)));
     let farewell = inner().any(|text| {
@@ -318,7 +300,7 @@ fn boxed(rows: &Rows<'_>, bottom: usize, edge: Edge, foreign: bool) -> Frame {
     });
     let tool = inner()
         .find(|text| !text.is_empty() && !text.starts_with('─') && !text.starts_with('╭'))
-        .is_some_and(super::tools::is_finished_header);
+        .is_some_and(super::transcript::is_finished_header);
     let live = if foreign || farewell {
         Live::Gone
     } else if tool {

@@ -9,16 +9,13 @@ use std::ops::Range;
 
 use super::chrome;
 use super::frame::{Activity, Frame, Live, Style};
-use super::prose::ProseLine;
+use super::prose::{self, ProseLine};
 use super::rows::{Row, Rows, width};
-use super::table;
-use super::tools::{ToolBox, ToolStatus};
-use super::transcript::{Query, TurnContent};
+use super::transcript::{Query, ToolBox, ToolStatus, TurnContent};
 
 const USER: &str = "User:  ";
 const MODEL: &str = "Model:  ";
 
-/// The words and signs in front of tools.
 const TOOLS: [(&str, ToolStatus); 8] = [
     ("Success: ", ToolStatus::Succeeded),
     ("Canceled: ", ToolStatus::Cancelled),
@@ -44,41 +41,30 @@ fn is_checked(text: &str) -> bool {
     text.strip_prefix("(checked) ").is_some_and(|rest| rest.starts_with(|digit: char| digit.is_ascii_digit()))
 }
 
-/// The live part in this layout.
 pub(super) fn frame(rows: &Rows<'_>, foreign: bool) -> Frame {
-    let gone = |end| Frame { style: Style::Reader, live: Live::Gone, body_end: end, columns: None };
+    let frame = |live, body_end| Frame { style: Style::Reader, live, body_end, columns: None };
     let last = (0..rows.len()).rev().find(|index| !rows.row(*index).is_blank()).unwrap_or(0);
     for index in (0..=last).rev() {
         let row = rows.row(index);
         if is_checked(&row.text) && !foreign_after_options(rows, index + 1..last + 1) {
             let start = dialog_start(rows, index);
-            return Frame {
-                style: Style::Reader,
-                live: Live::Dialog { start, end: last + 1 },
-                body_end: start,
-                columns: None,
-            };
+            return frame(Live::Dialog { start, end: last + 1 }, start);
         }
         if row.text.starts_with("Agent powering down. Goodbye!") {
-            return gone(index);
+            return frame(Live::Gone, index);
         }
         if is_prompt(row) {
             let (end, activity) = status(rows, index);
             if chrome::is_empty_prompt(row) && last > index && foreign {
-                return gone(end);
+                return frame(Live::Gone, end);
             }
-            return Frame {
-                style: Style::Reader,
-                live: Live::Prompt(activity),
-                body_end: end,
-                columns: None,
-            };
+            return frame(Live::Prompt(activity), end);
         }
         if row.text.starts_with(USER) {
             break;
         }
     }
-    Frame { style: Style::Reader, live: Live::Nothing, body_end: last + 1, columns: None }
+    frame(Live::Nothing, last + 1)
 }
 
 /// Whether anything but further options stands below the option that is selected.
@@ -150,7 +136,6 @@ pub(super) fn last_query(rows: &Rows<'_>, end: usize) -> Option<Query> {
     Some(Query { rows: start..stop, text: start..stop })
 }
 
-/// The text of a query.
 pub(super) fn query_text(rows: &Rows<'_>, query: &Query, columns: Option<usize>) -> String {
     let mut text = joined(rows, query.text.clone(), columns);
     if text.starts_with(USER) {
@@ -179,13 +164,11 @@ fn joined(rows: &Rows<'_>, range: Range<usize>, columns: Option<usize>) -> Strin
     out
 }
 
-/// Where the footer or the notice about this mode begins.
 fn is_footer_start(text: &str) -> bool {
     text.starts_with("workspace (/directory)")
         || text.starts_with("You are currently in screen reader-friendly view.")
 }
 
-/// Reads the rows of a turn after its query.
 pub(super) fn read(rows: &Rows<'_>, range: Range<usize>, columns: Option<usize>) -> TurnContent {
     let mut content = TurnContent::default();
     let mut parts: Vec<String> = Vec::new();
@@ -224,7 +207,6 @@ pub(super) fn read(rows: &Rows<'_>, range: Range<usize>, columns: Option<usize>)
     content
 }
 
-/// Text with its tables as Markdown.
 fn with_tables(text: &str) -> String {
     if !text.contains('┌') {
         return text.to_owned();
@@ -233,7 +215,7 @@ fn with_tables(text: &str) -> String {
     let mut out: Vec<String> = Vec::new();
     let mut index = 0;
     while let Some(line) = lines.get(index) {
-        match table::read(lines.get(index..).unwrap_or_default(), Some(0)) {
+        match prose::table(lines.get(index..).unwrap_or_default(), Some(0)) {
             Some((drawn, taken)) => {
                 out.extend(drawn);
                 index += taken;
@@ -260,7 +242,6 @@ fn note(row: &Row<'_>) -> Option<bool> {
     rest.starts_with("  ").then(|| row.marked('✕'))
 }
 
-/// The name and status of a tool.
 fn tool(text: &str) -> Option<(&str, ToolStatus)> {
     let (rest, status) = TOOLS.iter().find_map(|(sign, status)| Some((text.strip_prefix(sign)?, *status)))?;
     let name = rest.trim_start().split(' ').next()?;

@@ -12,7 +12,6 @@ use std::cell::OnceCell;
 use memchr::{memchr, memchr_iter, memrchr};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// One line of the terminal.
 #[derive(Debug)]
 pub(super) struct Row<'a> {
     /// The text without escapes and without trailing blanks.
@@ -35,12 +34,10 @@ impl<'a> Row<'a> {
         Row { text, indent }
     }
 
-    /// The text after the indentation.
     pub fn body(&self) -> &str {
         self.text.get(self.indent..).unwrap_or_default()
     }
 
-    /// Whether nothing is on the row.
     pub fn is_blank(&self) -> bool {
         self.text.is_empty()
     }
@@ -62,7 +59,6 @@ impl<'a> Row<'a> {
     }
 }
 
-/// All rows of a capture.
 pub(super) struct Rows<'a> {
     raw: Vec<&'a str>,
     seen: Vec<OnceCell<Row<'a>>>,
@@ -108,7 +104,6 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// The column of the scroll bar, if there is one.
     pub fn scroll_bar(&self) -> Option<usize> {
         *self.bar.get_or_init(|| find_bar(&self.raw))
     }
@@ -218,7 +213,6 @@ pub(super) fn width(text: &str) -> usize {
     if text.is_ascii() { text.len() } else { text.width() }
 }
 
-/// How many columns the first word takes.
 pub(super) fn first_word(text: &str) -> usize {
     width(text.split(' ').next().unwrap_or_default())
 }

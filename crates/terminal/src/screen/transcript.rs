@@ -1,23 +1,23 @@
 //! The conversation above the live part: turns of a query, an answer, tools, and messages of the CLI.
 //!
-//! An answer starts with `✦` at column 0 and goes on at column 2. Not always: 0.61.0 leaves the `✦` out when the answer
-//! begins with a block of code that arrived in pieces. So text is whatever is indented and belongs to nothing else.
-//! Quoted lines of an answer (`> ` at column 2) are text, because queries stand at column 0 or 1.
+//! An answer starts with `✦` at column 0 and goes on at column 2, but 0.61.0 leaves the `✦` out when the answer begins with a
+//! block of code that arrived in pieces: text is whatever is indented and belongs to nothing else. 0.30 and 0.36 draw
+//! every tool in a box (`│ ✓  ReadFile a.txt │`); since 0.45 tools for files and searches take one compact row at column 2, which
+//! the model can imitate: a "tool" with unmarked text after it was text itself, because the CLI marks text after a tool.
 
 use std::ops::Range;
 
+use serde::Serialize;
+
 use super::chrome;
-use super::frame::Style;
+use super::frame::{Frame, Style};
 use super::prose::{self, ProseLine};
 use super::rows::{Row, Rows};
-use super::tools::{self, ToolBox};
 
-/// Where a query is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Query {
     /// All its rows, borders included.
     pub rows: Range<usize>,
-    /// The rows with text.
     pub text: Range<usize>,
 }
 
@@ -40,28 +40,34 @@ impl Query {
     }
 }
 
-/// What a turn holds besides its query.
 #[derive(Debug, Default)]
 pub(super) struct TurnContent {
     pub answer: String,
     pub tools: Vec<ToolBox>,
-    /// The last error of the CLI.
     pub error: Option<String>,
     /// Whether nothing of the model came after that error.
     pub failed: bool,
     /// Whether the CLI itself said that it left out lines.
     pub truncated: bool,
-    /// Whether there is anything at all.
     pub anything: bool,
 }
 
-/// The last query before `end`.
 pub(super) fn last_query(rows: &Rows<'_>, end: usize, style: Style) -> Option<Query> {
     match style {
         Style::HalfBlocks => boxed_query(rows, end),
         Style::Bare | Style::Rules => open_query(rows, end, style),
         Style::Reader => super::reader::last_query(rows, end),
     }
+}
+
+/// All queries, the last one first, each with the row after its turn.
+pub(super) fn queries<'r>(rows: &'r Rows<'_>, frame: &Frame) -> impl Iterator<Item = (Query, usize)> + 'r {
+    let (style, mut end) = (frame.style, frame.body_end);
+    std::iter::from_fn(move || {
+        let query = last_query(rows, end, style)?;
+        let after = std::mem::replace(&mut end, query.rows.start);
+        Some((query, after))
+    })
 }
 
 /// A query between rows of half blocks. If the capture starts inside it, its upper border is missing.
@@ -118,9 +124,9 @@ fn open_query(rows: &Rows<'_>, end: usize, style: Style) -> Option<Query> {
         }
         let after_gap = index > last + 1;
         if row.indent < column + 2
-            || tools::is_compact(row)
+            || is_compact(row)
             || chrome::is_model_line(row)
-            || (after_gap && tools::starts_listing(row))
+            || (after_gap && starts_listing(row))
         {
             break;
         }
@@ -135,7 +141,6 @@ fn is_query(row: &Row<'_>) -> bool {
     row.indent <= 1 && (body.starts_with("> ") || body.starts_with("$ ") || body.starts_with("! "))
 }
 
-/// Reads the rows of a turn after its query.
 pub(super) fn read(rows: &Rows<'_>, range: Range<usize>, edge: Option<usize>) -> TurnContent {
     let mut reader = TranscriptReader::new(rows, edge);
     let mut index = range.start;
@@ -159,8 +164,7 @@ pub(super) fn ends_with_text(rows: &Rows<'_>, range: Range<usize>, style: Style)
         if row.marked('✦') {
             return true;
         }
-        let doubtful =
-            row.indent < 2 || row.indent >= 10 || tools::is_compact(row) || chrome::is_model_line(row);
+        let doubtful = row.indent < 2 || row.indent >= 10 || is_compact(row) || chrome::is_model_line(row);
         if style == Style::Reader || doubtful {
             return false;
         }
@@ -169,14 +173,12 @@ pub(super) fn ends_with_text(rows: &Rows<'_>, range: Range<usize>, style: Style)
     false
 }
 
-/// What the CLI marks its own messages with.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Note {
     Info,
     Error,
 }
 
-/// Part of an answer.
 struct Part {
     text: String,
     /// Whether something stood between it and the part before.
@@ -245,15 +247,15 @@ impl<'r, 'a> TranscriptReader<'r, 'a> {
             return end;
         }
         if row.indent == 0 && chrome::box_edge(row).is_some() {
-            let (tools, next) = tools::read_box(self.rows, index, range.end);
+            let (tools, next) = read_box(self.rows, index, range.end);
             self.add_tools(tools);
             return next;
         }
         if is_chrome(row) || self.is_model_line(index, range) {
             return index + 1;
         }
-        if index >= self.text_until && tools::is_compact(row) && self.starts_group(index, range) {
-            match tools::read_compact(self.rows, index, range.end) {
+        if index >= self.text_until && is_compact(row) && self.starts_group(index, range) {
+            match read_compact(self.rows, index, range.end) {
                 Ok((tools, next)) => {
                     self.add_tools(tools);
                     return next;
@@ -261,7 +263,7 @@ impl<'r, 'a> TranscriptReader<'r, 'a> {
                 Err(next) => self.text_until = next,
             }
         }
-        self.answering |= tools::starts_listing(row);
+        self.answering |= starts_listing(row);
         self.add_text(index);
         index + 1
     }
@@ -370,4 +372,150 @@ fn note(row: &Row<'_>) -> Option<Note> {
         return Some(Note::Error);
     }
     ['ℹ', '⚠', '💡'].iter().any(|glyph| row.marked(*glyph)).then_some(Note::Info)
+}
+
+/// A tool call as the screen shows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ToolBox {
+    /// The name that the CLI displays, such as `Shell` or `ReadFile`.
+    pub name: String,
+    /// How far it is.
+    pub status: ToolStatus,
+    /// What stands after the name: the command, the file, the summary.
+    pub description: String,
+    /// What stands below: the output or the change, as far as the CLI shows it.
+    pub output: String,
+}
+
+/// The sign in front of a tool's name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolStatus {
+    /// `o`: it has not begun.
+    Pending,
+    /// `⊷` and `⊶`: it runs.
+    Running,
+    /// `✓`: it has ended. A shell command that failed is shown like this too.
+    Succeeded,
+    /// `?`: it waits for an approval.
+    Asking,
+    /// `-`: it was refused or interrupted.
+    Cancelled,
+    /// `x`: it failed.
+    Failed,
+}
+
+impl ToolStatus {
+    fn from_glyph(glyph: char) -> Option<ToolStatus> {
+        Some(match glyph {
+            'o' => ToolStatus::Pending,
+            '⊷' | '⊶' => ToolStatus::Running,
+            '✓' => ToolStatus::Succeeded,
+            '?' => ToolStatus::Asking,
+            '-' => ToolStatus::Cancelled,
+            'x' => ToolStatus::Failed,
+            _ => return None,
+        })
+    }
+}
+
+/// The status, name and description in a header such as `✓  ReadFile a.txt`.
+fn header(text: &str) -> Option<ToolBox> {
+    let mut chars = text.chars();
+    let status = ToolStatus::from_glyph(chars.next()?)?;
+    let rest = chars.as_str().strip_prefix("  ")?;
+    if !rest.starts_with(char::is_alphanumeric) {
+        return None;
+    }
+    let (name, description) = rest.split_once(' ').unwrap_or((rest, ""));
+    Some(ToolBox {
+        name: name.to_owned(),
+        status,
+        description: description.trim_start().to_owned(),
+        output: String::new(),
+    })
+}
+
+pub(super) fn is_finished_header(text: &str) -> bool {
+    header(text).is_some_and(|tool| tool.status != ToolStatus::Asking)
+}
+
+/// The tools in a box whose first row is `start`, and the row after it. Boxes of other kinds hold none.
+fn read_box(rows: &Rows<'_>, start: usize, end: usize) -> (Vec<ToolBox>, usize) {
+    let mut tools: Vec<ToolBox> = Vec::new();
+    let mut index = start;
+    while index < end {
+        let row = rows.row(index);
+        match chrome::box_edge(row) {
+            Some(chrome::Edge::Top) if index > start => break,
+            Some(chrome::Edge::Bottom) => {
+                index += 1;
+                break;
+            }
+            Some(chrome::Edge::Top) => {}
+            Some(chrome::Edge::Side) => {
+                let text = chrome::inside(row);
+                match (header(text), tools.last_mut()) {
+                    (Some(tool), _) => tools.push(tool),
+                    (None, Some(tool)) => {
+                        tool.output.push_str(text);
+                        tool.output.push('\n');
+                    }
+                    (None, None) => {}
+                }
+            }
+            None => break,
+        }
+        index += 1;
+    }
+    for tool in &mut tools {
+        tool.output = trimmed(&tool.output);
+    }
+    (tools, index.max(start + 1))
+}
+
+/// Whether a row is the first one of a listing of code, which can begin an answer without a `✦`.
+fn starts_listing(row: &Row<'_>) -> bool {
+    row.indent >= 3
+        && row.body().strip_prefix('1').is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+}
+
+fn is_compact(row: &Row<'_>) -> bool {
+    row.indent == 2 && header(row.body()).is_some()
+}
+
+fn trimmed(text: &str) -> String {
+    text.trim_end().trim_start_matches('\n').to_owned()
+}
+
+/// Compact tools from the row `start` on, and the row after them. An error says up to which row it is text instead.
+fn read_compact(rows: &Rows<'_>, start: usize, end: usize) -> Result<(Vec<ToolBox>, usize), usize> {
+    let mut tools: Vec<ToolBox> = Vec::new();
+    let mut index = start;
+    let mut last = start;
+    while index < end {
+        let row = rows.row(index);
+        let tool = (row.indent == 2).then(|| header(row.body())).flatten();
+        match (tool, tools.last_mut()) {
+            (Some(tool), _) => tools.push(tool),
+            (None, Some(tool)) if row.is_blank() || row.indent >= 6 => {
+                tool.output.push_str(row.text.get(6..).unwrap_or_default());
+                tool.output.push('\n');
+            }
+            _ => break,
+        }
+        index += 1;
+        if !row.is_blank() {
+            last = index;
+        }
+    }
+    let next = (last..end).map(|index| rows.row(index)).find(|row| !row.is_blank());
+    let text_follows = next.is_some_and(|row| row.indent >= 2 && !starts_listing(row));
+    if tools.is_empty() || text_follows {
+        return Err(last.max(start + 1));
+    }
+    for tool in &mut tools {
+        tool.output = trimmed(&tool.output);
+    }
+    Ok((tools, last))
 }

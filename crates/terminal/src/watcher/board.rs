@@ -28,7 +28,6 @@ const WORK: Duration = Duration::from_millis(300);
 /// What was seen of one with an open turn holds for so long: only looking tells that it has ended.
 const OPEN: Duration = Duration::from_millis(100);
 
-/// What was seen of every terminal.
 #[derive(Debug, Default)]
 pub(super) struct Board {
     known: Mutex<Known>,
@@ -60,7 +59,6 @@ struct Kept {
 type Files = [Option<(SystemTime, u64)>; 2];
 
 impl Board {
-    /// What a terminal's agent does.
     pub(super) fn reading(&self, terminal: &Terminal, control: &Control) -> Result<Reading, TerminalError> {
         match self.kept(terminal).filter(|kept| kept.holds(control, &files(terminal), WORK, OPEN)) {
             Some(kept) => Ok(kept.reading),

@@ -1,22 +1,26 @@
-//! Asking the watcher.
+//! Finding the watcher, starting one where there is none, and asking it.
 //!
 //! A question takes one connection for as long as it takes; threads that ask at the same time get one each. When the watcher
 //! dies in the middle, another is started, and what changes nothing is asked again.
 
-use std::io::{self, BufReader};
+use std::io::{self, BufRead, BufReader};
 use std::path::Path;
+use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use alhena_agent::env::Environment;
+use alhena_agent::supervise::custody::keeper_program;
 use alhena_sys::sockets::Stream;
+use parking_lot::Mutex;
 
-use super::socket;
-use super::start::{self, Ground};
-use super::wire::{self, Answer, Hello, Question};
-use crate::control::Activity;
+use super::serve::command;
+use super::wire::{self, Answer, Hello, PROTOCOL, Question};
+use crate::control::{Activity, Control, Plain};
 use crate::error::TerminalError;
 use crate::screen::Reading;
-use parking_lot::Mutex;
+use crate::store::Store;
+use crate::tmux::Tmux;
 
 /// How long the watcher may take for what tmux may take 15 s for.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -25,7 +29,6 @@ const GREETING: Duration = Duration::from_secs(6);
 /// The longest wait in one question: the watcher does not notice at once that nobody waits any more.
 const SLICE: Duration = Duration::from_secs(2);
 
-/// The watcher, as others see it.
 #[derive(Debug)]
 pub(crate) struct Client {
     ground: Ground,
@@ -33,17 +36,14 @@ pub(crate) struct Client {
     gone: AtomicBool,
 }
 
-/// Who answered.
-pub(super) enum Answerer {
-    /// One that can be asked.
+enum Answerer {
     Ours(Client),
     /// One of another release. It can be asked to make room.
     Other(Hello, BufReader<Stream>),
 }
 
 impl Client {
-    /// The watcher of a server's terminals.
-    pub(super) fn find(ground: &Ground) -> io::Result<Answerer> {
+    fn find(ground: &Ground) -> io::Result<Answerer> {
         let (hello, stream) = greet(ground.store.dir())?;
         if !hello.will_do() {
             return Ok(Answerer::Other(hello, stream));
@@ -114,7 +114,7 @@ impl Client {
             return Ok(answer);
         }
         self.free.lock().clear();
-        match start::revive(&self.ground) && question.changes_nothing() {
+        match revive(&self.ground) && question.changes_nothing() {
             true => self.ask_once(question).map_err(|_| self.lost()),
             false => Err(self.lost()),
         }
@@ -138,14 +138,13 @@ impl Client {
     }
 }
 
-/// As many milliseconds as one question may wait.
 fn slice(deadline: Instant) -> u64 {
     let left = deadline.saturating_duration_since(Instant::now());
     u64::try_from(left.min(SLICE).as_millis()).unwrap_or(0)
 }
 
 fn greet(dir: &Path) -> io::Result<(Hello, BufReader<Stream>)> {
-    let stream = socket::connect(dir)?;
+    let stream = wire::connect(dir)?;
     stream.set_read_timeout(Some(GREETING))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut stream = BufReader::new(stream);
@@ -157,7 +156,7 @@ fn greet(dir: &Path) -> io::Result<(Hello, BufReader<Stream>)> {
         }
         Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
             // It keeps nothing that is not on disk, so another can take its place.
-            socket::end_peer(stream.get_ref());
+            wire::end_peer(stream.get_ref());
             Err(error)
         }
         _ => Err(io::Error::other("no watcher")),
@@ -165,7 +164,121 @@ fn greet(dir: &Path) -> io::Result<(Hello, BufReader<Stream>)> {
 }
 
 /// Asks one of another release to make room. Whether it did is seen by its lock.
-pub(super) fn retire(mut stream: BufReader<Stream>) {
+fn retire(mut stream: BufReader<Stream>) {
     let _gone = wire::write(stream.get_mut(), &Question::Retire);
     let _gone = wire::read::<serde_json::Value>(&mut stream);
+}
+
+/// How long others may take to start one.
+const OTHERS: Duration = Duration::from_secs(20);
+
+/// What tmux, and what speaks of it, may need from the environment. The rest is not the watcher's business, secrets least.
+const VARIABLES: [&str; 15] = [
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "PATH",
+    "TERM",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "TMPDIR",
+    "TMUX_TMPDIR",
+    "ALHENA_HOME",
+    // What a person's own command may need to reach their desktop.
+    "DISPLAY",
+    "WAYLAND_DISPLAY",
+    "XDG_RUNTIME_DIR",
+    "DBUS_SESSION_BUS_ADDRESS",
+];
+
+/// Where a watcher is, and what it takes to start one.
+#[derive(Clone, Debug)]
+pub(crate) struct Ground {
+    pub(crate) tmux: Tmux,
+    pub(crate) store: Store,
+    pub(crate) environment: Environment,
+}
+
+/// A way to the terminals of a server: its watcher, started if need be; without one, plain commands. Fails where no
+/// terminal is.
+pub(crate) fn connect(ground: &Ground) -> Result<Control, TerminalError> {
+    find_or_start(ground).map_or_else(|why| plain(&ground.tmux, &why), |client| Ok(Control::Watcher(client)))
+}
+
+fn revive(ground: &Ground) -> bool {
+    find_or_start(ground).is_ok()
+}
+
+fn find_or_start(ground: &Ground) -> Result<Client, String> {
+    match meet(ground) {
+        Met::Ours(client) => return Ok(client),
+        Met::Newer => return Err("it is of a newer release".to_owned()),
+        Met::Nobody => {}
+    }
+    if !ground.tmux.has_session() {
+        return Err("no terminal is open".to_owned());
+    }
+    let _lock = ground.store.lock_watcher_start(OTHERS).map_err(|error| error.to_string())?;
+    // It may have been somebody else's work meanwhile.
+    if let Met::Ours(client) = meet(ground) {
+        return Ok(client);
+    }
+    start(ground)?;
+    match meet(ground) {
+        Met::Ours(client) => Ok(client),
+        _ => Err("it does not answer".to_owned()),
+    }
+}
+
+fn plain(tmux: &Tmux, why: &str) -> Result<Control, TerminalError> {
+    if !tmux.has_session() {
+        return Err(TerminalError::tmux("no terminal is open"));
+    }
+    tracing::warn!("no watcher: {why}");
+    Ok(Control::Plain(Plain::new(tmux)))
+}
+
+enum Met {
+    Ours(Client),
+    /// It knows better than we do what it watches.
+    Newer,
+    /// There is none, or an older one, which has been asked to make room.
+    Nobody,
+}
+
+fn meet(ground: &Ground) -> Met {
+    match Client::find(ground) {
+        Ok(Answerer::Ours(client)) => Met::Ours(client),
+        Ok(Answerer::Other(Hello { protocol, .. }, _)) if protocol > PROTOCOL => Met::Newer,
+        Ok(Answerer::Other(_, stream)) => {
+            retire(stream);
+            Met::Nobody
+        }
+        Err(_) => Met::Nobody,
+    }
+}
+
+/// Starts one and waits until it listens. It is nobody's child: who starts it may end before it, or never look after it.
+fn start(ground: &Ground) -> Result<(), String> {
+    let Ground { tmux, store, environment } = ground;
+    let program = keeper_program(environment).ok_or("the program alhena cannot be found")?;
+    let mut command = command(&program, tmux.server(), tmux.program(), store.dir(), "1");
+    command.env_clear();
+    for name in VARIABLES {
+        command.envs(environment.get(name).map(|value| (name, value)));
+    }
+    command.stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut first = command.spawn().map_err(|error| error.to_string())?;
+    let said = first.stdout.take();
+    let _ended = first.wait();
+    let mut line = String::new();
+    if let Some(said) = said {
+        let _nothing = BufReader::new(said).read_line(&mut line);
+    }
+    match line.trim() {
+        "ready" => Ok(()),
+        "" => Err("it ended at once".to_owned()),
+        why => Err(why.to_owned()),
+    }
 }

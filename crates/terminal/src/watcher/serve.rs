@@ -16,13 +16,12 @@ use alhena_sys::{files, handles, poll};
 use serde::{Deserialize, Serialize};
 
 use super::board::Board;
-use super::socket;
 use super::wire::{self, Answer, Hello, Question};
 use crate::control::{Activity, Connection, Control};
-use crate::fit;
 use crate::terminal::FRAME;
 use crate::terminals::Terminals;
 use crate::tmux::Tmux;
+use crate::window;
 
 /// How long a client may outlive its watcher.
 const ORPHAN: Duration = Duration::from_secs(1);
@@ -57,7 +56,6 @@ pub fn serve(server: &str, tmux: &Path, dir: &Path, step: &str) -> io::Result<()
     }
 }
 
-/// The command for a step of a watcher's life.
 pub(super) fn command(program: &Path, server: &str, tmux: &Path, dir: &Path, step: &str) -> Command {
     let mut command = Command::new(program);
     command.args(["terminal", "--server", server, "--tmux"]).arg(tmux).arg("watcher").arg(dir).arg(step);
@@ -90,7 +88,7 @@ impl Watcher {
         let theirs = lock.try_clone().map_err(|error| error.to_string())?;
         tmux.check().map_err(|error| error.to_string())?;
         // Before the connection: where nobody can listen, none must come and go.
-        let listener = socket::listen(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
+        let listener = wire::listen(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
         let control = Connection::open(&tmux, theirs).map_err(|error| error.to_string())?;
         Holders::note(dir, control.client());
         let control = Arc::new(Control::Own(control));
@@ -122,7 +120,7 @@ impl Watcher {
                 self.welcome(stream);
             }
         }
-        socket::remove(&self.dir);
+        wire::remove(&self.dir);
     }
 
     fn look(&self) {
@@ -131,7 +129,7 @@ impl Watcher {
             self.board.refresh(&self.terminals, &self.control);
             if tidied.elapsed() > IDLE {
                 tidied = Instant::now();
-                fit::tidy(&self.control);
+                window::tidy(&self.control);
             }
             // Where nothing moves, little has to be looked at: overnight, nothing does.
             let longest = if self.board.is_busy() { PAUSE } else { IDLE };
@@ -150,7 +148,7 @@ impl Watcher {
     }
 
     fn welcome(self: &Arc<Self>, stream: Stream) {
-        if socket::check_peer(&stream).is_err() || self.clients.load(Ordering::Relaxed) >= MOST_CLIENTS {
+        if wire::check_peer(&stream).is_err() || self.clients.load(Ordering::Relaxed) >= MOST_CLIENTS {
             return;
         }
         let watcher = Arc::clone(self);

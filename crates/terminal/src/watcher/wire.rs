@@ -1,10 +1,13 @@
-//! What is said between the watcher and those who ask it: a line of JSON each way.
+//! The watcher's socket, for the same user only, and what is said over it: a line of JSON each way.
 //!
 //! The first question is who is there. A watcher may be of another release than the command that asks it.
 
 use std::io::{self, BufRead, Write};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
+use alhena_sys::processes::{self, Signal};
+use alhena_sys::sockets::{self, Listener, Stream};
 use alhena_wire::release::Version;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -17,7 +20,6 @@ pub(super) const PROTOCOL: u32 = 2;
 /// A line that is longer is nobody's we know. A screen with all of its history is some megabytes.
 const LONGEST_LINE: u64 = 64 << 20;
 
-/// Who speaks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Hello {
     pub(super) protocol: u32,
@@ -38,24 +40,27 @@ impl Hello {
     }
 }
 
-/// A question.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Question {
     /// Who is there? Has to come first.
     Hello(Hello),
-    /// What do these commands of tmux answer?
     Run(Vec<Vec<String>>),
-    /// What has this pane done so far?
     Activity(String),
     /// What has it done, once it has done more than was seen, or after so many milliseconds?
-    Wait { pane: String, count: u64, windows: u64, ms: u64 },
+    Wait {
+        pane: String,
+        count: u64,
+        windows: u64,
+        ms: u64,
+    },
     /// How often was an agent seen to do something else, once that is not as often as this any more, or after so many
     /// milliseconds?
-    News { seen: u64, ms: u64 },
-    /// What does the agent of this terminal do?
+    News {
+        seen: u64,
+        ms: u64,
+    },
     State(String),
-    /// Will you make room for another?
     Retire,
 }
 
@@ -77,7 +82,6 @@ impl Question {
     }
 }
 
-/// An answer.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Answer {
@@ -90,7 +94,6 @@ pub(super) enum Answer {
     Failed(String),
 }
 
-/// An [`Activity`] on its way.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct ActivityJson {
     count: u64,
@@ -146,6 +149,47 @@ pub(super) fn read<T: DeserializeOwned>(from: &mut impl BufRead) -> io::Result<O
     }
 }
 
+const NAME: &str = "watcher.sock";
+
+/// Listens in this directory. Whatever was there is a leftover: who calls this holds the watcher's lock.
+pub(super) fn listen(dir: &Path) -> io::Result<Listener> {
+    let _gone = std::fs::remove_file(dir.join(NAME));
+    sockets::listen(dir, NAME)
+}
+
+/// Connects to the watcher of this directory, if that is this user's.
+pub(super) fn connect(dir: &Path) -> io::Result<Stream> {
+    let stream = sockets::connect(dir, NAME)?;
+    check_peer(&stream)?;
+    Ok(stream)
+}
+
+pub(super) fn remove(dir: &Path) {
+    let _gone = std::fs::remove_file(dir.join(NAME));
+}
+
+pub(super) fn check_peer(stream: &Stream) -> io::Result<()> {
+    match sockets::own_peer(stream)? {
+        Some(_) => Ok(()),
+        None => Err(io::Error::new(io::ErrorKind::PermissionDenied, "the other side is another user's")),
+    }
+}
+
+/// Ends the watcher at the other side: a process of this user, by the system's word.
+pub(super) fn end_peer(stream: &Stream) {
+    if let Ok(Some(peer)) = sockets::own_peer(stream)
+        && is_watcher(peer)
+    {
+        processes::signal(peer, Signal::KILL);
+    }
+}
+
+/// Whether a process is a watcher, by its arguments: nothing else is to be ended by mistake.
+fn is_watcher(pid: u32) -> bool {
+    let words = processes::arguments(pid);
+    words.get(1).is_some_and(|word| word == b"terminal") && words.iter().any(|word| word == b"watcher")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -184,5 +228,19 @@ mod tests {
         let back = Activity::from(ActivityJson::from(there));
         assert_eq!((back.count, back.begun, back.windows, back.says_working()), (3, 2, 1, true));
         assert!(back.last.unwrap().elapsed() >= Duration::from_millis(700));
+    }
+
+    #[test]
+    fn a_deep_directory_has_a_socket_too() {
+        let root = tempfile::tempdir().unwrap();
+        for dir in [root.path().to_owned(), root.path().join("d".repeat(90)).join("e".repeat(90))] {
+            std::fs::create_dir_all(&dir).unwrap();
+            assert!(connect(&dir).is_err());
+            let listener = listen(&dir).unwrap();
+            connect(&dir).unwrap();
+            let (accepted, _) = listener.accept().unwrap();
+            check_peer(&accepted).unwrap();
+            assert!(dir.join(NAME).exists());
+        }
     }
 }

@@ -1,8 +1,6 @@
 //! Screens written by hand: the layout of the CAO document, variants that recordings lack, and impostors.
 
-use alhena_terminal::screen::{
-    Capture, Choice, ExtractError, Reading, Status, WaitingFor, classify, last_answer, status, turns,
-};
+use alhena_terminal::screen::{Capture, Choice, ExtractError, Reading, Status, Turn, WaitingFor};
 
 const TOP: &str = "▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀";
 const BOTTOM: &str = "▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄";
@@ -23,25 +21,32 @@ fn prompt(text: &str) -> String {
 const EMPTY: &str = "*   Type your message or @path/to/file";
 
 fn completed(message: &str) -> Reading {
-    Reading { message: Some(message.to_owned()), ..plain(Status::Completed) }
+    Reading { message: Some(message.to_owned()), ..Reading::of(Status::Completed) }
 }
 
-fn plain(status: Status) -> Reading {
-    Reading {
-        status,
-        message: None,
-        error: None,
-        waiting_for: None,
-        turn: None,
-        warning: None,
-        truncated: false,
-    }
+fn classify(screen: &str, title: Option<&str>) -> Reading {
+    Capture::new(screen).title(title.unwrap_or_default()).read()
+}
+
+fn status(screen: &str, title: Option<&str>) -> Status {
+    Capture::new(screen).title(title.unwrap_or_default()).status()
+}
+
+fn last_answer(screen: &str) -> Result<String, ExtractError> {
+    Capture::new(screen).last_answer()
+}
+
+fn turns(screen: &str) -> Vec<Turn> {
+    Capture::new(screen).turns()
 }
 
 // D-03, D-10, D-15, D-16
 #[test]
 fn the_documents_idle_screen_is_idle() {
-    assert_eq!(classify(&format!(" ███ GEMINI BANNER\n\n{}", prompt(EMPTY)), None), plain(Status::Idle));
+    assert_eq!(
+        classify(&format!(" ███ GEMINI BANNER\n\n{}", prompt(EMPTY)), None),
+        Reading::of(Status::Idle)
+    );
 }
 
 // D-05, D-11 to D-13, D-18 to D-21
@@ -93,17 +98,23 @@ fn errors_count_only_where_the_cli_reports_them() {
     assert_eq!(classify(&answer, None), completed("Error: you need a return statement.\nAPIError: no"));
     let failed = format!("{}✕ [API Error: quota]\n\n{}", query("fix it"), prompt(EMPTY));
     let error = Some("[API Error: quota]".to_owned());
-    assert_eq!(classify(&failed, None), Reading { status: Status::Error, error, ..plain(Status::Error) });
+    assert_eq!(
+        classify(&failed, None),
+        Reading { status: Status::Error, error, ..Reading::of(Status::Error) }
+    );
     let outside = "Error: Failed to connect to Gemini API.\n";
     let error = Some("Error: Failed to connect to Gemini API.".to_owned());
-    assert_eq!(classify(outside, None), Reading { status: Status::Error, error, ..plain(Status::Error) });
+    assert_eq!(
+        classify(outside, None),
+        Reading { status: Status::Error, error, ..Reading::of(Status::Error) }
+    );
 }
 
 // D-06, D-09
 #[test]
 fn the_documents_words_are_an_error_as_the_clis_own_last_word_and_text_in_an_answer() {
     let screen = |body: &str| classify(&format!("{}{body}\n\n{}", query("fix it"), prompt(EMPTY)), None);
-    let failed = |error: &str| Reading { error: Some(error.to_owned()), ..plain(Status::Error) };
+    let failed = |error: &str| Reading { error: Some(error.to_owned()), ..Reading::of(Status::Error) };
     for word in ["Error: broken", "APIError: 500", "ConnectionError: refused"] {
         assert_eq!(screen(word), failed(word));
         let after = screen(&format!("✦ Half of it.\n\n{word}"));
@@ -343,7 +354,7 @@ fn a_shell_below_the_prompt_means_that_the_cli_is_gone() {
     let done = modern("Done.");
     assert_eq!(
         classify(&format!("{done}user@host:~/project$ "), Some("◇  Ready (x)")),
-        plain(Status::Exited)
+        Reading::of(Status::Exited)
     );
     assert_eq!(status(&format!("{done}\nKilled\n$ "), Some("✦  Working… (x)")), Status::Exited);
     let farewell =

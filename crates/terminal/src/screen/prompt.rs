@@ -1,9 +1,13 @@
-//! What somebody has typed into the prompt and not sent yet.
+//! What the prompt tells: the text that has not been sent, and the approval mode.
 //!
 //! The prompt is `>`, `*` or `!` and the text, between half blocks, rules or blank rows, or in a box (0.24). When it is empty
-//! 0.61.0 shows a placeholder there, `Type your message or @path/to/file`.
+//! 0.61.0 shows a placeholder there. The mode is in a row above; the short layout (Tab twice) does not name the default mode,
+//! nor any mode while the CLI works, and a dialog or the shell mode hides the row. Up to 0.25 the default is never named.
+
+use alhena_agent::Approval;
 
 use super::chrome;
+use super::frame::{Frame, Live};
 use super::rows::Rows;
 
 /// The content of the prompt.
@@ -18,7 +22,7 @@ pub struct Draft {
 }
 
 /// The text of a row, without the sides of a box around it.
-pub(super) fn inside(rows: &Rows<'_>, index: usize) -> String {
+fn inside(rows: &Rows<'_>, index: usize) -> String {
     let row = rows.row(index);
     match chrome::box_edge(row) {
         Some(_) => chrome::inside(row).to_owned(),
@@ -26,8 +30,7 @@ pub(super) fn inside(rows: &Rows<'_>, index: usize) -> String {
     }
 }
 
-/// The first row of the prompt below the conversation.
-pub(super) fn first_row(rows: &Rows<'_>, body_end: usize) -> Option<usize> {
+fn first_row(rows: &Rows<'_>, body_end: usize) -> Option<usize> {
     (body_end..rows.len()).rev().find(|index| {
         let text = inside(rows, *index);
         rows.row(*index).indent <= 2
@@ -36,8 +39,7 @@ pub(super) fn first_row(rows: &Rows<'_>, body_end: usize) -> Option<usize> {
     })
 }
 
-/// Reads the prompt below the conversation.
-pub(super) fn read(rows: &Rows<'_>, body_end: usize) -> Draft {
+pub(super) fn draft(rows: &Rows<'_>, body_end: usize) -> Draft {
     let Some(first) = first_row(rows, body_end) else {
         return Draft { text: String::new(), rows: 0, shell: false };
     };
@@ -59,4 +61,38 @@ pub(super) fn read(rows: &Rows<'_>, body_end: usize) -> Draft {
         |index: &usize| chrome::is_half_block_border(rows.row(*index)) || chrome::is_rule(rows.row(*index));
     let end = (first + 1..rows.len()).find(is_end).unwrap_or(first + lines.len());
     Draft { text: lines.join("\n").trim().to_owned(), rows: end - first, shell }
+}
+
+/// The mode, where the screen tells. Of several that could be meant it is the one that allows most.
+pub(super) fn approval(rows: &Rows<'_>, frame: &Frame) -> Option<Approval> {
+    let Live::Prompt(_) = frame.live else { return None };
+    let prompt = first_row(rows, frame.body_end)?;
+    let sign = inside(rows, prompt).chars().next();
+    if sign == Some('*') {
+        return Some(Approval::Yolo);
+    }
+    let above = (frame.body_end..prompt).filter_map(|index| named(rows.row(index).body()));
+    let boxed = chrome::box_edge(rows.row(prompt)).is_some() && sign == Some('>');
+    above.max_by_key(|mode| mode.rank()).or(boxed.then_some(Approval::Default))
+}
+
+/// The mode that a row above the prompt names. The keys in it are whatever the user has bound.
+fn named(text: &str) -> Option<Approval> {
+    let text = text.trim();
+    let text = text.strip_prefix("● ").unwrap_or(text);
+    let begins = |words: &[&str]| {
+        let follows = |rest: &str| rest.is_empty() || rest.starts_with(' ');
+        words.iter().any(|word| text.strip_prefix(word).is_some_and(follows))
+    };
+    if begins(&["YOLO"]) {
+        Some(Approval::Yolo)
+    } else if begins(&["auto-accept edits", "auto edit", "accepting edits"]) {
+        Some(Approval::AutoEdit)
+    } else if begins(&["plan"]) {
+        Some(Approval::Plan)
+    } else if text.split("  ").next().is_some_and(|first| first.contains(" to accept edits")) {
+        Some(Approval::Default)
+    } else {
+        None
+    }
 }

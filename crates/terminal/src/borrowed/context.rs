@@ -4,22 +4,21 @@
 //! file: it holds what the latest of them wrote. What was there before is moved to `GEMINI.md.cao_backup`, as it is,
 //! and moved back when the last of them has ended. What somebody else wrote meanwhile is never overwritten.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use alhena_sys::files;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::borrowed::{BorrowedFiles, BorrowedKind, Holder, Restorable};
+use super::{BorrowedFiles, BorrowedKind, Holder, Restorable};
 
 const NAME: &str = "GEMINI.md";
 const BACKUP: &str = "GEMINI.md.cao_backup";
 
 /// A `GEMINI.md` that terminals wrote.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub struct ContextFile {
+pub(crate) struct ContextFile {
     /// Where the one that was there before is; none if there was none.
     backup: Option<PathBuf>,
     /// What terminals wrote, as hashes: anything else is somebody else's.
@@ -29,7 +28,7 @@ pub struct ContextFile {
 
 impl ContextFile {
     /// Writes a system prompt to `GEMINI.md` for as long as a terminal is there. Gives back what people should know.
-    pub fn write(
+    pub(crate) fn write(
         borrowed: &BorrowedFiles,
         dir: &Path,
         terminal: &str,
@@ -65,7 +64,6 @@ impl ContextFile {
         files::replace(target, text.as_bytes(), 0o600)
     }
 
-    /// Puts back what was there.
     fn restore(&self, target: &Path, warnings: &mut Vec<String>) -> io::Result<()> {
         let _left_by_a_crash = files::remove_unfinished(target);
         let content = self.content(target)?;
@@ -137,7 +135,6 @@ impl Restorable for ContextFile {
     }
 }
 
-/// Whose text a file holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WhoseText {
     Nothing,
