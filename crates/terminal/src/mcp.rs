@@ -1,4 +1,4 @@
-//! MCP servers of a terminal: by default in the settings of its own home, on request in the user's ([`Servers`]).
+//! MCP servers of a terminal: by default in the settings of its own home, on request in the user's.
 //!
 //! Either way a server learns which terminal it serves: Gemini CLI 0.61.0 passes `env` of an entry on to the process that it
 //! starts. `gemini mcp add --scope user` writes without a lock, cuts values at a second `=`, and `mcp remove` takes out the
