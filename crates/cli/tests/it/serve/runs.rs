@@ -1,5 +1,7 @@
 //! Runs: from their start to their end, and for whoever comes later.
 
+use std::os::unix::fs::PermissionsExt;
+
 use alhena_model::Setting;
 use alhena_testbed::{Deadline, Script, Step, processes_with_env};
 use serde_json::json;
@@ -7,6 +9,7 @@ use serde_json::json;
 use super::{alhena, goes_on, says, serve};
 use crate::cli::settings::BAD;
 use crate::lab::HostileLab;
+use crate::serve_client::Served;
 
 #[test]
 fn a_run_is_told_from_its_start_to_its_end_and_kept() {
@@ -219,6 +222,51 @@ fn under_the_lowest_limit_a_run_is_one_that_plans_and_no_file_is_replaced() {
     assert!(outcome["failure"]["message"].as_str().unwrap().contains("not a cassette"), "{outcome}");
     assert!(!outcome["failure"]["hint"].as_str().unwrap().contains("--"), "{outcome}");
     assert_eq!(std::fs::read_to_string(&notes).unwrap(), "mine");
+}
+
+/// A CLI that asks the API once and says what it answered.
+const ASKS_THE_API: &str = r#"#!/bin/bash
+case " $* " in *" --version "*) echo 0.61.0; exit ;; esac
+at=${GOOGLE_GEMINI_BASE_URL#http://}; at=${at%%/*}
+exec 3<>"/dev/tcp/${at%:*}/${at#*:}"
+printf 'POST /v1beta/models/m:streamGenerateContent HTTP/1.1\r\nHost: %s\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}' "$at" >&3
+answer=$(timeout 30 grep -a -m 1 -o 'said:.*' <&3 | tr -d '\r"\\')
+echo '{"type":"init","session_id":"s","model":"m"}'
+echo '{"type":"message","role":"user","content":"go"}'
+echo "{\"type\":\"message\",\"role\":\"assistant\",\"content\":\"$answer\",\"delta\":true}"
+echo '{"type":"result","status":"success","stats":{}}'
+"#;
+
+/// Replay substitutes no variable of the server, whoever edited the cassette.
+#[test]
+fn an_edited_cassette_gets_no_secret_of_the_server_over_http_in_plan_mode() {
+    const SECRETS: [(&str, &str); 2] = [
+        ("GEMINI_API_KEY", "AIzaSy-0123456789-abcdef"),
+        ("AWS_SECRET_ACCESS_KEY", "wJalrXUtnFEMI-K7MDENG-bPxRfiCYEXAMPLEKEY"),
+    ];
+    let mut place = says("cassette-secrets", "not started");
+    let cli = place.lab.home.path().join("asks");
+    std::fs::write(&cli, ASKS_THE_API).unwrap();
+    std::fs::set_permissions(&cli, std::fs::Permissions::from_mode(0o755)).unwrap();
+    for (name, value) in SECRETS {
+        place.lab.env.set(name, value);
+    }
+    place.lab.env.set("GEMINI_CLI_PATH", &cli);
+    let wanted = "said: [[secret:GEMINI_API_KEY]] [[secret:AWS_SECRET_ACCESS_KEY]] [[secret:key]]";
+    let cassette = json!({"cassette": 1, "upstream": "https://x", "interactions": [{
+        "request": {"method": "POST", "path": "/v1beta/models/m:streamGenerateContent", "body": {}},
+        "response": {"status": 200, "headers": {"content-type": "text/plain"}, "chunks": [format!("{wanted}\n")]},
+    }]});
+    std::fs::write(place.lab.workspace().join("talk.json"), cassette.to_string()).unwrap();
+    let served = Served::start(&place.lab.env, &place.lab.workspace(), &["--max-approval", "plan"]);
+    let id = served.run(&json!({"prompt": "go", "cassette": "talk.json", "cassette_mode": "replay"}));
+    let events = served.events(&id);
+    assert_eq!(served.get(&format!("/v1/runs/{id}"))["approval"], "plan");
+    let outcome = &events.last().unwrap().1["outcome"];
+    assert_eq!((&outcome["status"], &outcome["text"]), (&json!("success"), &json!(wanted)), "{outcome}");
+    let recording = served.ask("GET", &format!("/v1/runs/{id}/recording"), "").bytes;
+    let told = format!("{events:?}{}", String::from_utf8_lossy(&recording));
+    assert!(SECRETS.iter().all(|(_, value)| !told.contains(value)), "{told}");
 }
 
 #[test]
