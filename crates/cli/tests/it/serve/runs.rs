@@ -248,7 +248,9 @@ fn an_edited_cassette_gets_no_secret_of_the_server_over_http_in_plan_mode() {
     let cli = place.lab.home.path().join("asks");
     std::fs::write(&cli, ASKS_THE_API).unwrap();
     std::fs::set_permissions(&cli, std::fs::Permissions::from_mode(0o755)).unwrap();
-    SECRETS.iter().for_each(|(name, value)| place.lab.env.set(name, value));
+    for (name, value) in SECRETS {
+        place.lab.env.set(name, value);
+    }
     place.lab.env.set("GEMINI_CLI_PATH", &cli);
     let wanted = "said: [[secret:GEMINI_API_KEY]] [[secret:AWS_SECRET_ACCESS_KEY]] [[secret:key]]";
     let cassette = json!({"cassette": 1, "upstream": "https://x", "interactions": [{
