@@ -4,6 +4,10 @@ mod bench;
 mod checks;
 mod commands;
 mod coverage;
+#[cfg(test)]
+mod documents;
+#[cfg(test)]
+mod library;
 mod lints;
 mod package;
 mod screenshot;

@@ -12,14 +12,12 @@
 //! | [`place`] | places of their own to work in, and what was changed there |
 //! | [`outputs`] | files that a job gives back beside what it changed |
 //! | [`local`] | attempts on this machine, warm or cold |
-//! | [`doing`] | what an agent is doing, and what it has used so far |
 //! | [`progress`] | how far it is, as data |
 //! | [`summary`] | what came of it, in figures and as a page |
 //! | [`registry`] | the batches of this machine, for whoever asks |
 //! | `queue` | jobs for workers on many machines, over NATS JetStream (feature `nats`) |
 //! | `remote` | batches that workers do, and the workers (feature `nats`) |
 
-pub mod doing;
 pub mod job;
 pub mod journal;
 pub mod launcher;

@@ -1,6 +1,5 @@
 //! Which job when. One loop that hears everything: a job that came, what a job does and how it ended, a wish to stop, the time.
 
-mod ending;
 mod intake;
 mod pace;
 mod queue;
@@ -10,19 +9,20 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
+use std::{fmt, io};
 
-use alhena_model::{Outcome, Status, Timestamp};
+use alhena_model::{Outcome, SettingError, Status, Timestamp};
 
-pub use self::ending::{Changed, Ended, Why};
 use self::pace::Pace;
 use self::queue::Queue;
-pub use self::repeat::Where;
 use self::repeat::{Repeat, judge};
 use crate::journal::{Journal, Order};
 use crate::perform::{Attempt, Over, Perform, Stop, Watch};
-use crate::progress::{AtWork, Board, News, Observer, Phase};
+use crate::progress::{AtWork, Board, News, Observer, Phase, Progress};
 use crate::result::{Earlier, JobResult, Spent};
-use crate::supply::Supply;
+use crate::supply::{Complaint, Supply};
+
+pub use self::repeat::Where;
 
 /// So long a first repeat waits; each further one twice as long as the one before.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -424,3 +424,89 @@ impl Batch {
 
 #[cfg(test)]
 mod tests;
+
+/// Why no more jobs began.
+#[derive(Debug)]
+pub enum Why {
+    /// Somebody asked for it.
+    Interrupted,
+    /// A job failed, and that was to be the end.
+    FailFast,
+    /// It has cost what it may.
+    Budget,
+    /// What it costs is not known, and it may not cost just anything.
+    Unpriced,
+    /// The API's quota of this day is used up.
+    Quota,
+    /// Results cannot be kept.
+    Journal(io::Error),
+    /// No more jobs can be read.
+    Jobs(Vec<Complaint>),
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Why::Interrupted => f.write_str("stopped on request"),
+            Why::FailFast => f.write_str("a job failed"),
+            Why::Budget => f.write_str("it has cost what it may"),
+            Why::Unpriced => {
+                f.write_str("a model was used whose price is not known, so that its cost cannot be limited")
+            }
+            Why::Quota => f.write_str("the API's quota of this day is used up"),
+            Why::Journal(error) => write!(f, "the results cannot be written: {error}"),
+            Why::Jobs(complaints) => match complaints.first() {
+                Some(Complaint { line, fault }) => write!(f, "line {line}: {fault}"),
+                None => f.write_str("no more jobs can be read"),
+            },
+        }
+    }
+}
+
+/// How a batch ended. The journal is right, whatever happened.
+#[derive(Debug)]
+pub struct Ended {
+    /// Why not all jobs were begun, if so.
+    pub why: Option<Why>,
+    /// How far it got.
+    pub progress: Progress,
+    /// How many jobs have no result.
+    pub left: u64,
+    /// How many results could not be written; their jobs count as not done.
+    pub unwritten: usize,
+    /// The results.
+    pub journal: Journal,
+    /// The jobs.
+    pub supply: Supply,
+}
+
+impl Ended {
+    /// Whether every job has succeeded, and every line was one.
+    pub fn is_success(&self) -> bool {
+        self.why.is_none() && self.left == 0 && self.progress.failed == 0 && self.progress.refused == 0
+    }
+}
+
+/// Jobs that are not those whose results are there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changed {
+    /// Those that say something else now.
+    pub changed: Vec<String>,
+    /// Those that are not there any more.
+    pub gone: Vec<String>,
+}
+
+impl Changed {
+    fn sorted(mut self) -> Self {
+        self.changed.sort();
+        self.gone.sort();
+        self
+    }
+}
+
+fn changed_since(id: &str) -> SettingError {
+    SettingError::new(
+        format!("the job {id:?} is another than when its result was written"),
+        "Give another file for the results, or have changed jobs done again.",
+    )
+}

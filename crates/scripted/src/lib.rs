@@ -90,25 +90,19 @@
 
 mod answer;
 pub mod cassette;
-mod connection;
 mod play;
 mod progress;
 mod request;
-mod route;
 mod scenario;
 mod server;
-mod state;
 mod step;
 mod tour;
 mod turn;
-mod utility;
-mod when;
 
+pub use progress::{Ending, RunState, ScenarioState, StepState, TurnState};
 pub use request::RecordedRequest;
 pub use scenario::{After, Responder, Scenario, ScenarioError};
 pub use server::{Observed, Server};
-pub use state::{Ending, RunState, ScenarioState, StepState, TurnState};
 pub use step::{Call, Step};
 pub use tour::tour;
-pub use turn::{Finish, Tokens, Turn, Usage};
-pub use when::When;
+pub use turn::{Finish, Tokens, Turn, Usage, When};

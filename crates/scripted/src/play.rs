@@ -9,8 +9,8 @@ use alhena_sys::http::response_head;
 use serde_json::Value;
 
 use crate::answer;
+use crate::progress::Ending;
 use crate::progress::{Playing, Served};
-use crate::state::Ending;
 use crate::step::Step;
 use crate::turn::Turn;
 
@@ -245,7 +245,7 @@ impl Exchange<'_> {
             let left = left.min(Duration::from_secs(1)).max(Duration::from_millis(1));
             self.stream.set_read_timeout(Some(left)).map_err(|_| self.gone())?;
             let peeked = self.stream.peek(&mut [0]);
-            let _ = self.stream.set_read_timeout(Some(crate::connection::IDLE_LIMIT));
+            let _ = self.stream.set_read_timeout(Some(crate::server::IDLE_LIMIT));
             match peeked {
                 Ok(0) => return Err(self.gone()),
                 // The next request is waiting already; the socket cannot be used to wait on.

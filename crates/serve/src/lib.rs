@@ -23,7 +23,6 @@ mod extract;
 mod gate;
 mod listen;
 mod log;
-mod news;
 mod now;
 #[cfg(feature = "openapi")]
 pub mod openapi;

@@ -120,7 +120,6 @@ impl Default for Now {
     }
 }
 
-/// Looks once.
 fn look(app: &App) -> NowView {
     let items = app.tasks.active().iter().map(|entry| task(entry)).collect();
     let mut view = NowView { items, unseen: Vec::new() };

@@ -4,23 +4,22 @@
 //! of them anyway, and the options of a run those that its command line makes.
 
 mod described;
-mod responses;
-mod tasks;
+
+use std::collections::BTreeMap;
 
 use alhena_model::options::{Choice, Setting};
 use alhena_model::policy::MODES;
 use serde_json::{Map, Value, json};
-use utoipa::OpenApi;
+use utoipa::openapi::header::HeaderBuilder;
 use utoipa::openapi::schema::ArrayBuilder;
-use utoipa::openapi::{Ref, RefOr, Schema};
+use utoipa::openapi::{ContentBuilder, Object, Ref, RefOr, Response, ResponseBuilder, Schema, Type};
+use utoipa::{IntoResponses, OpenApi};
+
+use crate::policy::NOT_IN_CONVERSATIONS;
 
 pub use self::described::{
     Capabilities, ConversationOptions, Examined, Found, RunOptions, Screen, Session, Terminal, UsageTable,
 };
-pub use self::responses::{
-    Changing, ChangingTerminal, Finding, FindingTerminal, NotYet, Reading, Starting, TooMany, Unavailable,
-};
-use crate::policy::NOT_IN_CONVERSATIONS;
 
 #[derive(OpenApi)]
 #[openapi(
@@ -32,21 +31,21 @@ use crate::policy::NOT_IN_CONVERSATIONS;
         crate::about::me,
         crate::now::show,
         crate::now::events,
-        self::tasks::runs::start,
+        self::runs::start,
         crate::tasks::routes::runs,
-        self::tasks::runs::show,
-        self::tasks::runs::cancel,
-        self::tasks::runs::events,
+        self::runs::show,
+        self::runs::cancel,
+        self::runs::events,
         crate::tasks::routes::outcome,
         crate::tasks::routes::recording,
-        self::tasks::conversations::open,
+        self::conversations::open,
         crate::tasks::routes::conversations,
-        self::tasks::conversations::show,
+        self::conversations::show,
         crate::tasks::routes::change,
         crate::tasks::routes::close,
         crate::tasks::routes::prompt,
-        self::tasks::conversations::cancel,
-        self::tasks::conversations::events,
+        self::conversations::cancel,
+        self::conversations::events,
         crate::tasks::routes::permissions,
         crate::tasks::routes::answer,
         crate::sessions::list,
@@ -260,4 +259,128 @@ pub fn message() -> RefOr<Schema> {
 /// Where an event is.
 pub fn event() -> RefOr<Schema> {
     reference("Event")
+}
+
+fn problems(list: &[(u16, &str)]) -> BTreeMap<String, RefOr<Response>> {
+    let content = ContentBuilder::new().schema(Some(Ref::from_schema_name("Problem"))).build();
+    list.iter()
+        .map(|(status, about)| {
+            let mut response = ResponseBuilder::new()
+                .description(*about)
+                .content("application/problem+json", content.clone());
+            if *status == 429 {
+                let seconds = HeaderBuilder::new().schema(Object::with_type(Type::Integer)).build();
+                response = response.header("retry-after", seconds);
+            }
+            (status.to_string(), RefOr::T(response.build()))
+        })
+        .collect()
+}
+
+const INPUT: (u16, &str) = (400, "What was asked makes no sense");
+const TOKEN: (u16, &str) = (401, "There is no token, or a wrong one");
+const REFUSED: (u16, &str) = (403, "It may not be asked for");
+const UNKNOWN: (u16, &str) = (404, "There is no such thing");
+const SLOW: (u16, &str) = (408, "The body did not arrive in time");
+const CONFLICT: (u16, &str) = (409, "It does not go with how things are");
+const LARGE: (u16, &str) = (413, "The body is too large");
+const KIND: (u16, &str) = (415, "The body is not JSON");
+const MANY: (u16, &str) = (429, "There are too many already");
+const BROKEN: (u16, &str) = (500, "Something of the server's own went wrong");
+const AWAY: (u16, &str) = (503, "Something that is needed is not there, or the server is ending");
+
+macro_rules! sets {
+    ($($(#[$about:meta])* $name:ident: $list:expr;)*) => {$(
+        $(#[$about])*
+        pub struct $name;
+
+        impl IntoResponses for $name {
+            fn responses() -> BTreeMap<String, RefOr<Response>> {
+                problems(&$list)
+            }
+        }
+    )*};
+}
+
+sets! {
+    /// Of lists.
+    Reading: [INPUT, TOKEN, REFUSED, BROKEN];
+    /// Of one thing.
+    Finding: [INPUT, TOKEN, REFUSED, UNKNOWN, BROKEN];
+    /// Of what is only there when a run is over.
+    NotYet: [CONFLICT];
+    /// Of what only so many get at once.
+    TooMany: [MANY];
+    /// Of what begins something.
+    Starting: [INPUT, TOKEN, REFUSED, SLOW, CONFLICT, LARGE, KIND, MANY, BROKEN, AWAY];
+    /// Of what changes something.
+    Changing: [INPUT, TOKEN, REFUSED, UNKNOWN, SLOW, CONFLICT, LARGE, KIND, BROKEN, AWAY];
+    /// Of one terminal.
+    FindingTerminal: [INPUT, TOKEN, REFUSED, UNKNOWN, CONFLICT, BROKEN, AWAY];
+    /// Of what changes a terminal.
+    ChangingTerminal: [INPUT, TOKEN, REFUSED, UNKNOWN, SLOW, CONFLICT, LARGE, KIND, BROKEN, AWAY];
+    /// Of what needs Gemini CLI.
+    Unavailable: [AWAY];
+}
+
+/// Operations on runs; their handlers are in `tasks/routes.rs`, as are those on conversations.
+#[allow(dead_code)]
+pub mod runs {
+    use crate::openapi::{Finding, RunOptions, Starting};
+    use crate::tasks::routes::From;
+    use crate::tasks::{RunView, TaskWithOutcome};
+
+    /// Starts a run. With an `Idempotency-Key`, the same request again gives the same run.
+    #[utoipa::path(post, path = "/v1/runs", tag = "runs",
+        params(("Idempotency-Key" = Option<String>, Header, description = "The same key is the same run", max_length = 200, pattern = "^[!-~]+$")),
+        request_body(content = RunOptions, content_type = "application/json"),
+        responses((status = 201, body = RunView, headers(("location" = String, description = "The run"))), Starting))]
+    fn start() {}
+
+    /// Shows a run, with its outcome once it has ended.
+    #[utoipa::path(get, path = "/v1/runs/{id}", tag = "runs", params(("id" = String, Path)),
+        responses((status = 200, body = TaskWithOutcome), Finding))]
+    fn show() {}
+
+    /// Stops a run: gently, and if asked again at once.
+    #[utoipa::path(post, path = "/v1/runs/{id}/cancel", tag = "runs", params(("id" = String, Path)),
+        responses((status = 202, body = RunView), Finding))]
+    fn cancel() {}
+
+    /// Streams the events of a run to the last one, as server-sent events, or as JSON lines for `Accept: application/jsonl`.
+    #[utoipa::path(get, path = "/v1/runs/{id}/events", tag = "runs", params(("id" = String, Path), From,
+            ("Last-Event-ID" = Option<String>, Header, description = "The number of the last event that you have", max_length = 18, pattern = "^[0-9]*$")),
+        responses((status = 200, description = "Events", content((String = "text/event-stream"), (String = "application/jsonl"))), (status = 204, description = "It is over, and you have its last event"), Finding))]
+    fn events() {}
+}
+
+/// Operations on conversations.
+#[allow(dead_code)]
+pub mod conversations {
+    use crate::openapi::{ConversationOptions, Finding, Starting};
+    use crate::tasks::ConversationView;
+    use crate::tasks::routes::From;
+
+    /// Opens a conversation. With an `Idempotency-Key`, the same request again gives the same one.
+    #[utoipa::path(post, path = "/v1/conversations", tag = "conversations",
+        params(("Idempotency-Key" = Option<String>, Header, description = "The same key is the same conversation", max_length = 200, pattern = "^[!-~]+$")),
+        request_body(content = ConversationOptions, content_type = "application/json"),
+        responses((status = 201, body = ConversationView, headers(("location" = String, description = "The conversation"))), Starting))]
+    fn open() {}
+
+    /// Shows a conversation.
+    #[utoipa::path(get, path = "/v1/conversations/{id}", tag = "conversations", params(("id" = String, Path)),
+        responses((status = 200, body = ConversationView), Finding))]
+    fn show() {}
+
+    /// Cancels the turn that is on. The conversation goes on.
+    #[utoipa::path(post, path = "/v1/conversations/{id}/cancel", tag = "conversations", params(("id" = String, Path)),
+        responses((status = 202, body = ConversationView), Finding))]
+    fn cancel() {}
+
+    /// Streams the events of a conversation, through all turns, as those of a run.
+    #[utoipa::path(get, path = "/v1/conversations/{id}/events", tag = "conversations", params(("id" = String, Path), From,
+            ("Last-Event-ID" = Option<String>, Header, description = "The number of the last event that you have", max_length = 18, pattern = "^[0-9]*$")),
+        responses((status = 200, description = "Events", content((String = "text/event-stream"), (String = "application/jsonl"))), (status = 204, description = "It is over, and you have its last event"), Finding))]
+    fn events() {}
 }

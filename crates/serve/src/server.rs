@@ -19,10 +19,10 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::extract::aside;
 use crate::listen;
-use crate::news::News;
 use crate::now::Now;
 use crate::policy;
 use crate::routes::router;
+use crate::state::News;
 use crate::state::{App, Knows, OnExit, Settings, Shared};
 use crate::tasks::{self, Keeping, TaskKind, TaskStore};
 use crate::token::{Access, Tokens};

@@ -14,7 +14,6 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::{Semaphore, watch};
 
-use crate::news::News;
 use crate::now::Now;
 use crate::problem::Problem;
 use crate::tasks::{TaskEntry, TaskStore};
@@ -128,5 +127,27 @@ impl App {
             drop(worker);
         });
         spawned.map(drop)
+    }
+}
+
+/// Tells whoever waits for it.
+#[derive(Debug)]
+pub struct News(watch::Sender<u64>);
+
+impl Default for News {
+    fn default() -> Self {
+        Self(watch::Sender::new(0))
+    }
+}
+
+impl News {
+    /// Something changed.
+    pub fn tell(&self) {
+        self.0.send_modify(|count| *count = count.wrapping_add(1));
+    }
+
+    /// Word of each change from now on; several at once are one.
+    pub fn follow(&self) -> watch::Receiver<u64> {
+        self.0.subscribe()
     }
 }

@@ -12,7 +12,6 @@
 mod conversation;
 mod entry;
 mod questions;
-mod recovery;
 pub mod routes;
 mod run;
 mod store;

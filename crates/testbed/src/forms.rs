@@ -17,12 +17,3 @@ pub fn percent(value: &str) -> String {
 pub fn base64(bytes: &[u8]) -> String {
     data_encoding::BASE64.encode(bytes)
 }
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn values_are_written_in_each_form() {
-        assert_eq!(super::json("a\"b\\c\nd"), "a\\\"b\\\\c\\nd");
-        assert_eq!(super::percent("a b/ü"), "a%20b%2F%C3%BC");
-    }
-}

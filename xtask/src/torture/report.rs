@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use super::options::Options;
+use super::Options;
 use super::plan::{Kind, Plan};
 
 const EVERY: Duration = Duration::from_secs(10);

@@ -16,7 +16,7 @@ use rustix::process::Signal;
 use super::agent::{self, LIFETIME};
 use super::place::{Place, Programs, RESUMED, write};
 use super::plan::{Home, Plan, Stop, Stream, View};
-use super::{after, home, secrets, stop, system, verdict};
+use super::{after, place, secrets, stop, verdict};
 
 /// No run takes longer than this, whatever happens to it.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -120,8 +120,8 @@ fn attempt(plan: &Plan, programs: &Programs) -> io::Result<Vec<String>> {
     findings.extend(after::leftovers(plan, &place));
     findings.extend(after::traps(plan, &place));
     findings.extend(after::secrets(plan, &place));
-    findings.extend(home::changes(plan, &place, &before)?);
-    findings.extend(home::sessions(plan, &place, &ended));
+    findings.extend(after::changes(plan, &place, &before)?);
+    findings.extend(after::sessions(plan, &place, &ended));
     Ok(findings)
 }
 
@@ -142,7 +142,7 @@ pub fn command(plan: &Plan, place: &Place, words: &[&str]) -> Command {
         command.envs(secrets::variables());
     }
     command.env(LIFETIME_VARIABLE, LIFETIME.to_string());
-    system::confine(&mut command, plan.limits);
+    place::confine(&mut command, plan.limits);
     command
 }
 

@@ -11,8 +11,8 @@ use futures_util::StreamExt;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
-use super::error::server;
 use super::names::{self, Name};
+use super::server;
 use super::{Queue, QueueError};
 
 /// So long a server may take that is asked by somebody who cannot wait.

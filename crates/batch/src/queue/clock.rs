@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use super::error::server;
+use super::server;
 use super::{Queue, QueueError};
 
 /// The longest time that announcements hold a worker without a pause, from the moment when that worker first sees one. The API asks for

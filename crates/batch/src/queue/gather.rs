@@ -8,8 +8,8 @@ use async_nats::jetstream::consumer::pull;
 use async_nats::jetstream::consumer::{DeliverPolicy, ReplayPolicy};
 use futures_util::StreamExt;
 
-use super::error::server;
 use super::names::{self, Name, Ticket};
+use super::server;
 use super::{Queue, QueueError, Refused, payload};
 
 /// Before a server is asked again that ended what it had begun.

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tokio::io::AsyncReadExt;
 
-use super::error::server;
 use super::names::{self, Name, Ticket};
+use super::server;
 use super::{Queue, QueueError};
 
 /// A server takes messages of a megabyte unless it is told otherwise.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use alhena_model::{Failure, FailureKind, Outcome, Status};
 
-use super::{Batch, Changed, Tried, WINDOW, Why, ending};
+use super::{Batch, Changed, Tried, WINDOW, Why, changed_since};
 use crate::progress::{News, Observer, Phase};
 use crate::result::{Earlier, JobResult};
 use crate::supply::{Came, Complaint, id_of_no_job};
@@ -73,7 +73,7 @@ impl Batch {
                 Some(Came::Job(job, _)) => {
                     let number = self.supply.entries().len().saturating_sub(1);
                     if !self.enter(number) {
-                        let fault = ending::changed_since(&job.id);
+                        let fault = changed_since(&job.id);
                         self.refused(vec![Complaint { line: job.line, fault }], observer);
                         self.supply.forget(number);
                     }

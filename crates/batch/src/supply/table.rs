@@ -8,7 +8,6 @@ use alhena_model::SettingError;
 /// Where in a row one is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// At the start of a field.
     Start,
     /// In a field without quotes.
     Plain,

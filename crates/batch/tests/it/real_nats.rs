@@ -165,9 +165,8 @@ fn labels_lead_jobs_to_those_who_have_them() {
 
 #[test]
 fn a_cancelled_batch_leaves_the_queue_and_its_workers_hear_of_it() {
-    let servers = [NatsServer::alone().unwrap()];
-    let queue = connect(&servers, &Layout::default());
-    let (batch, other) = (name("b"), name("other"));
+    let (_servers, queue, batch) = alone(Layout::default());
+    let other = name("other");
     queue.announce(&batch, &Batch::new(1, "")).unwrap();
     queue.put(&batch, "1", 1, &Label::any(), b"").unwrap();
     queue.put(&other, "1", 1, &Label::any(), b"").unwrap();
@@ -182,8 +181,7 @@ fn a_cancelled_batch_leaves_the_queue_and_its_workers_hear_of_it() {
 
 #[test]
 fn a_batch_that_is_cancelled_after_the_server_lost_its_storage_is_heard_of() {
-    let mut servers = [NatsServer::alone().unwrap()];
-    let queue = connect(&servers, &Layout::default());
+    let (mut servers, queue, _) = alone(Layout::default());
     let cancelled = queue.watch_cancelled();
     let is_heard = |batch: &Name| {
         let heard = || cancelled.has(&batch.to_string());
@@ -206,9 +204,8 @@ fn a_batch_that_is_cancelled_after_the_server_lost_its_storage_is_heard_of() {
 
 #[test]
 fn a_batch_that_is_announced_again_stays_cancelled_or_forgotten() {
-    let servers = [NatsServer::alone().unwrap()];
-    let queue = connect(&servers, &Layout::default());
-    let (batch, open) = (name("b"), Batch::new(1, "mine"));
+    let (_servers, queue, batch) = alone(Layout::default());
+    let open = Batch::new(1, "mine");
     assert!(!queue.is_open(&batch).unwrap());
     assert!(queue.announce_again(&batch, &open).unwrap());
     assert!(queue.is_open(&batch).unwrap());
@@ -240,8 +237,7 @@ fn a_limit_that_one_was_told_holds_for_all() {
 
 #[test]
 fn a_limit_that_a_wrong_clock_announced_is_bounded_and_replaced_by_the_next() {
-    let servers = [NatsServer::alone().unwrap()];
-    let queue = connect(&servers, &Layout::default());
+    let (servers, queue, _) = alone(Layout::default());
     let (longest, seconds) = (Duration::from_secs(300), Duration::from_secs);
     for until in ["99999999999999", "18446744073709551615"] {
         by_hand(&servers[0], &[("$KV.alhena-limits.model.m", until)]);

@@ -9,7 +9,6 @@ use super::normal::SECRET;
 const SHOWN: usize = 60;
 const BEFORE: usize = 20;
 
-/// Whether a request is the one that was recorded.
 pub(super) fn same(recorded: &Asked, asked: &Asked) -> bool {
     recorded.method == asked.method
         && fits(&recorded.path, &asked.path)
@@ -118,7 +117,6 @@ fn brief(value: &Value) -> String {
     shortened(&value.to_string())
 }
 
-/// The beginning of a text, if it is long.
 pub(super) fn shortened(text: &str) -> String {
     shown(text, 0)
 }

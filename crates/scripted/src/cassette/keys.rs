@@ -2,7 +2,7 @@
 
 use alhena_sys::http::Request;
 
-use crate::route::decode;
+use crate::request::decode;
 
 /// Parameters of a query that are keys.
 const PARAMETERS: [&str; 4] = ["key", "api_key", "apikey", "access_token"];

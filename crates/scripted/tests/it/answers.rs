@@ -79,13 +79,6 @@ fn calls_carry_an_id_only_where_one_is_given_and_parallel_ones_share_an_event() 
 }
 
 #[test]
-fn a_call_without_arguments_has_empty_ones() {
-    let server = serve(steps(r#"[{"call": {"name": "a", "id": "i"}}]"#));
-    let call = json!({"functionCall": {"id": "i", "name": "a", "args": {}}});
-    assert_eq!(ask(&server, &prompt("hi")).parts(), [call]);
-}
-
-#[test]
 fn the_default_usage_is_that_of_the_recordings() {
     // 06_new_with_id: 20 tokens of output, 12 of thoughts, 432 in all.
     let server = serve(scenario(include_str!("../data/06_new_with_id.json")));
@@ -116,8 +109,9 @@ fn every_count_can_be_given_or_none_sent() {
     };
     let server = serve(
         Scenario::new()
-            .turn(Turn::say("a").usage(all))
-            .turn(Turn { usage: Tokens::Missing, ..Turn::say("b") }),
+            .turn(Turn::say("a").usage(all.clone()))
+            .turn(Turn { usage: Tokens::Missing, ..Turn::say("b") })
+            .turn(Turn::say("c").without_finish().usage(all)),
     );
     assert_eq!(
         ask(&server, &prompt("hi")).events()[1]["usageMetadata"],
@@ -125,6 +119,9 @@ fn every_count_can_be_given_or_none_sent() {
                "cachedContentTokenCount": 4, "toolUsePromptTokenCount": 5})
     );
     assert_eq!(ask(&server, &prompt("hi")).events()[1].get("usageMetadata"), None);
+    let unfinished = ask(&server, &prompt("hi")).events()[1].clone();
+    assert_eq!(unfinished["usageMetadata"]["promptTokenCount"], 1);
+    assert_eq!(unfinished["candidates"][0].get("finishReason"), None);
     let read = scenario(r#"{"turns": [{"steps": [{"text": "b"}], "usage": null}]}"#);
     assert_eq!(read.turns, [Turn { usage: Tokens::Missing, ..Turn::say("b") }]);
 }
@@ -141,15 +138,6 @@ fn a_turn_ends_with_the_reason_given_or_with_none() {
         (0..4).map(|_| ask(&server, &prompt("hi")).events().iter().map(reason).collect()).collect();
     let (max, safety) = (Some("MAX_TOKENS".to_owned()), Some("SAFETY".to_owned()));
     assert_eq!(reasons, [vec![None, max], vec![safety], vec![None], vec![]]);
-}
-
-#[test]
-fn usage_can_come_without_a_finish_reason() {
-    let usage = Usage { prompt_token_count: Some(9), ..Usage::default() };
-    let server = serve(Scenario::new().turn(Turn::say("a").without_finish().usage(usage)));
-    let events = ask(&server, &prompt("hi")).events();
-    assert_eq!(events[1]["usageMetadata"]["promptTokenCount"], 9);
-    assert_eq!(events[1]["candidates"][0].get("finishReason"), None);
 }
 
 #[test]

@@ -81,13 +81,6 @@ fn the_state_tells_who_is_being_answered_and_how_far() {
 }
 
 #[test]
-fn an_error_counts_as_a_turn_that_was_sent() {
-    let server = serve(Scenario::new().turn(Turn::status(500)));
-    ask(&server, &prompt("hi"));
-    assert_eq!(server.state("x").turns_served(), 1);
-}
-
-#[test]
 fn a_wait_ends_when_its_time_is_over_or_nobody_can_fulfil_it() {
     let server = serve(Scenario::new());
     assert!(!server.wait_until("x", Duration::from_millis(1), |_| false));

@@ -1,7 +1,7 @@
 //! Which turn answers which request.
 
 use crate::common::{COUNT, Client, GENERATE, STREAM, ask, prompt, scenario, serve};
-use alhena_scripted::{After, RecordedRequest, Scenario, Server, Turn, When};
+use alhena_scripted::{RecordedRequest, Scenario, Server, Turn, When};
 use serde_json::{Value, json};
 
 fn said(server: &Server, path: &str, body: &Value) -> String {
@@ -13,14 +13,6 @@ fn turns_come_in_order_and_then_the_model_stops() {
     let server = serve(Scenario::new().turn(Turn::say("one")).turn(Turn::say("two")));
     let all: Vec<String> = (0..4).map(|_| ask(&server, &prompt("hi")).said()).collect();
     assert_eq!(all, ["one", "two", "done.", "done."]);
-}
-
-#[test]
-fn the_last_turn_can_be_repeated() {
-    let server =
-        serve(scenario(r#"{"turns": [{"status": 500}, {"steps": [{"text": "b"}]}], "after": "repeat"}"#));
-    assert_eq!(ask(&server, &prompt("hi")).status, 500);
-    assert_eq!([ask(&server, &prompt("hi")).said(), ask(&server, &prompt("hi")).said()], ["b", "b"]);
 }
 
 #[test]
@@ -264,10 +256,4 @@ fn tokens_are_counted_by_the_length_of_the_text() {
     let count = |text: &str| Client::new(&server).post(&format!("/s/x{COUNT}"), &prompt(text)).json();
     assert_eq!(count(&"x".repeat(400)), json!({"totalTokens": 100}));
     assert_eq!(count(""), json!({"totalTokens": 1}));
-}
-
-#[test]
-fn after_is_one_of_three() {
-    assert_eq!(scenario("{}").after, After::Stop);
-    assert_eq!(scenario(r#"{"after": "stop"}"#).after, After::Stop);
 }

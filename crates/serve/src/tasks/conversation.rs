@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use alhena_agent::{RunError, Talk, Turn, TurnItem};
-use alhena_batch::doing::Seen;
 use alhena_batch::launcher::Launch;
+use alhena_batch::perform::Seen;
 use alhena_model::{EventKind, Failure, FailureKind, Outcome, RunOptions};
 
 use super::questions::{asked, withdraw, withdrawn};

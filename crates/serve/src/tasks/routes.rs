@@ -1,4 +1,4 @@
-//! `/v1/runs` and `/v1/conversations`. A handler of both is told the kind by its router; `openapi/tasks.rs` describes those.
+//! `/v1/runs` and `/v1/conversations`. A handler of both is told the kind by its router; `openapi.rs` describes those.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};

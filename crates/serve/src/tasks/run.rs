@@ -5,8 +5,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use alhena_agent::{Run, Whom};
-use alhena_batch::doing::Seen;
 use alhena_batch::launcher::{After, Launch};
+use alhena_batch::perform::Seen;
 use alhena_model::{EventKind, Failure, FailureKind, Outcome, Prompt, RunOptions, Status, Timestamp};
 
 use super::{RECORDING, TaskEntry, TaskState, TaskStore, boxed, launch};

@@ -13,9 +13,9 @@ use alhena_sys::files;
 use serde::{Deserialize, Serialize};
 
 use super::{Task, TaskEntry, TaskKind};
-use crate::news::News;
 use crate::policy::too_many;
 use crate::problem::Problem;
+use crate::state::News;
 use crate::token::{is_id, new_id};
 
 /// How many tasks there may be, and how long they are kept.

@@ -10,7 +10,7 @@ use alhena_testbed::cache::entry_in;
 use alhena_testbed::snapshot::{Change, Entry};
 use alhena_testbed::stand_in::sha256;
 use alhena_testbed::streams::{write_deltas, write_mixed};
-use alhena_testbed::{Deadline, PrivateHome, Snapshot, diff, run_bounded, tools};
+use alhena_testbed::{Deadline, PrivateHome, Snapshot, diff, forms, run_bounded, tools};
 
 #[test]
 fn many_who_ask_at_once_make_an_entry_once() {
@@ -142,4 +142,10 @@ fn the_table_of_tools_has_no_row_twice_and_always_the_newest_cli() {
         all.iter().map(|tool| (tool.name, tool.version.as_str())).collect();
     assert_eq!(rows.len(), all.len());
     assert!(all.iter().any(|tool| tool.name == "gemini-cli" && tool.needed()));
+}
+
+#[test]
+fn values_are_written_in_each_form() {
+    assert_eq!(forms::json("a\"b\\c\nd"), "a\\\"b\\\\c\\nd");
+    assert_eq!(forms::percent("a b/ü"), "a%20b%2F%C3%BC");
 }

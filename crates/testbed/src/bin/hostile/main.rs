@@ -5,10 +5,8 @@
 
 mod arguments;
 mod children;
-mod dump;
 mod os;
 mod output;
-mod reveal;
 mod session;
 
 use std::process::ExitCode;
@@ -43,7 +41,7 @@ fn perform() -> Result<(), String> {
     let reads_stdin = !arguments.version && script.steps.first() != Some(&Step::IgnoreStdin);
     let stdin = if reads_stdin { os::read_stdin() } else { Vec::new() };
     if let Some(path) = std::env::var_os(DUMP_VARIABLE) {
-        dump::append(path.as_ref(), reads_stdin.then_some(stdin.as_slice()))?;
+        arguments::dump(path.as_ref(), reads_stdin.then_some(stdin.as_slice()))?;
     }
     let mut out = Output::new(arguments.with_stdin(&stdin));
     for step in script.steps {
@@ -94,7 +92,7 @@ fn take(step: Step, out: &mut Output) -> Result<(), String> {
         Step::CloseStdout => os::close(1),
         Step::Session => session::write(out.session_id(), out.prompt()),
         Step::WipeSession => session::wipe(),
-        Step::Reveal(name) => reveal::say(&name, out),
+        Step::Reveal(name) => out.reveal(&name),
         Step::Touch(path) => {
             // On a full disk the name at least is there.
             let _ = std::fs::File::create(path);

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use alhena_testbed::forms;
 use alhena_testbed::script::Ending;
 use alhena_testbed::streams::{self, Lines};
 use serde_json::{Value, json};
@@ -193,6 +194,19 @@ impl Output {
             crate::end(ending);
         }
     }
+
+    /// Says the value of the variable wherever an agent can say something, in every form in which a log could hold it.
+    pub fn reveal(&mut self, name: &str) {
+        let Some(value) = std::env::var(name).ok().or_else(|| from_dotenv(name)) else { return };
+        self.text(&format!("It is {value} indeed. "));
+        self.tool("run_shell_command", &json!({"command": format!("echo '{value}'")}), &format!("{value}\n"));
+        let all =
+            [value.clone(), forms::json(&value), forms::percent(&value), forms::base64(value.as_bytes())];
+        for form in all {
+            self.text(&format!("{form} "));
+            os::write_all(2, format!("leaked: {form}\n").as_bytes());
+        }
+    }
 }
 
 fn event(kind: &str, fields: Value) -> String {
@@ -218,4 +232,9 @@ pub fn flood_stderr(bytes: u64) {
 /// Now, as the CLI writes it: UTC with milliseconds.
 fn timestamp() -> String {
     format!("{:.3}", jiff::Timestamp::now())
+}
+
+fn from_dotenv(name: &str) -> Option<String> {
+    let text = std::fs::read_to_string(".env").ok()?;
+    text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('=')).map(str::to_owned)
 }

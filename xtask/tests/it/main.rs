@@ -1,4 +1,0 @@
-#![allow(clippy::unwrap_used, missing_docs)]
-
-mod documents;
-mod library;
