@@ -30,6 +30,9 @@ struct Record {
     temporary: OsString,
 }
 
+/// The server of the tool that takes answers, and the tool's whole name.
+type AnswerTool = (answer::Server, String);
+
 /// The directories of one run, held. Gone when dropped.
 #[derive(Debug)]
 pub struct RunDir {
@@ -39,8 +42,8 @@ pub struct RunDir {
     temporary: PathBuf,
     /// Where the CLI asks for decisions, while it runs.
     hooks: Option<Server>,
-    /// Where its model's answers arrive, and how they get there: a server and the name of its tool; in plan mode by text alone.
-    answers: Option<(Arc<Desk>, Option<(answer::Server, String)>)>,
+    /// Where its model's answers arrive, and how they get there; in plan mode by text alone.
+    answers: Option<(Arc<Desk>, Option<AnswerTool>)>,
 }
 
 impl RunDir {
@@ -100,7 +103,7 @@ impl RunDir {
     }
 
     /// Takes answers for as long as the run has its directories.
-    pub(crate) fn hold_answers(&mut self, desk: Arc<Desk>, server: Option<(answer::Server, String)>) {
+    pub(crate) fn hold_answers(&mut self, desk: Arc<Desk>, server: Option<AnswerTool>) {
         self.answers = Some((desk, server));
     }
 

@@ -110,7 +110,7 @@ impl ToolRule {
             None => gemini::registered_name(&self.tool),
         };
         let is_other = whole.starts_with("mcp_") && !whole.contains('*') && tool != whole;
-        is_other.then(|| Self { server: None, tool, prefix: None })
+        is_other.then_some(Self { server: None, tool, prefix: None })
     }
 
     /// Whether it is about several tools of a server in a way that the CLI's policies cannot express: they take a star for all tools of one

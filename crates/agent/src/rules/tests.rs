@@ -969,7 +969,7 @@ fn the_servers_name_decides_and_not_where_it_seems_to_end() {
 
 #[test]
 fn a_long_or_odd_name_of_a_tool_does_not_evade_a_rule() {
-    let long = format!("drop_{}_table", "very_".repeat(12));
+    let long = format!("drop_{}table", "very_".repeat(12));
     let shown = alhena_wire::acp::gemini::mcp_name("srv", &long);
     assert_eq!(shown.len(), 63);
     for (rule, server, tool) in [
@@ -1001,7 +1001,7 @@ fn a_long_or_odd_name_of_a_tool_does_not_evade_a_rule() {
         }
     }
     // What only may be meant is not allowed.
-    let middle = format!("drop_{0}much_{0}very__table", "very_".repeat(5));
+    let middle = format!("drop_{0}much_{0}very_table", "very_".repeat(5));
     let (drop, other) = (tool_of("srv", &long), tool_of("srv", &middle));
     assert_eq!(drop.tool.get(..30), other.tool.get(..30));
     let unknown = Question { server: None, server_tool: None, ..drop.clone() };

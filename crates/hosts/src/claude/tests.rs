@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use alhena_model::Prices;
 use alhena_model::outcome::Text;
+use alhena_model::tool::Class;
 use alhena_model::{EventKind, Failure, FailureKind, Outcome, Status, Tokens, Usage};
 use serde_json::{Value, json};
 
