@@ -6,4 +6,4 @@ pub use alhena_wire::release::{self, NotAVersion, Version};
 pub use alhena_wire::report;
 pub use alhena_wire::session;
 pub use alhena_wire::stream::{self, LineError, StreamEvent, parse_line};
-pub use alhena_wire::{Count, Extra, Named, Raw};
+pub use alhena_wire::{Count, Named, Raw};

@@ -103,7 +103,7 @@ impl Follow {
             let session = Session::read(&bytes);
             // Half of it was written: what is known stays until the rest has come.
             if session.complete || session.log.messages().len() >= self.log.messages().len() {
-                self.log = owned(&session);
+                self.log = session.log.to_lines();
             } else {
                 self.stamp = None;
                 return Ok(News::Nothing);
@@ -116,17 +116,6 @@ impl Follow {
         let news = self.append(&bytes);
         Ok(if known { News::Rewritten } else { news })
     }
-}
-
-/// The same session with a life of its own.
-fn owned(session: &Session<'_>) -> Log<'static> {
-    let mut log = Log::new();
-    let metadata = serde_json::to_vec(&session.log.metadata()).unwrap_or_default();
-    log.push_copy(&metadata);
-    for stored in session.log.messages() {
-        log.push_copy(stored.raw().get().as_bytes());
-    }
-    log
 }
 
 /// Whether a path is there at all; a follower waits for it.

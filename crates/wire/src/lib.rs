@@ -2,8 +2,8 @@
 //!
 //! Every type here belongs to the *upstream* layer: a field holds what the CLI wrote and nothing that Alhena concluded
 //! from it. All values are parsed first and judged elsewhere. Releases differ, so what was ever absent in one of them is
-//! an `Option`, and what no release had yet is kept in [`Extra`] (fields) or [`stream::Unknown`] (event types), so that
-//! writing a value back gives the JSON value that was read.
+//! an `Option`. What no release had yet is skipped if it is a field, and kept in [`stream::Unknown`] if it is an event. Nothing
+//! is written back from these types: whoever passes a line or a record on passes on its text.
 //!
 //! | Module | What it reads |
 //! |---|---|
@@ -38,5 +38,5 @@ pub mod schema;
 pub mod session;
 pub mod stream;
 
-pub use raw::{Extra, Raw, from_slice, without_lone_surrogates};
+pub use raw::{Raw, from_slice, without_lone_surrogates};
 pub use value::{Count, Named};

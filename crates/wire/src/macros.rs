@@ -1,6 +1,6 @@
 //! The two forms that almost everything on the wire has.
 
-/// Defines an object of the wire: a struct whose fields carry the CLI's own names, plus `extra` for the rest.
+/// Defines an object of the wire: a struct whose fields carry the CLI's own names. Other fields are skipped.
 macro_rules! wire_object {
     ($(#[$meta:meta])* pub struct $name:ident<'a> { $($body:tt)* }) => {
         wire_object!(@define [$(#[$meta])*] $name [<'a>] [: 'a, 'a] [<'static>] { $($body)* });
@@ -21,8 +21,6 @@ macro_rules! wire_object {
         #[derive(Clone, Debug, PartialEq)]
         pub struct $name $($lt)* {
             $($(#[doc = $doc])* pub $field: $type,)*
-            /// Upstream: fields that this release of Alhena does not know, as they were written.
-            pub extra: $crate::Extra,
         }
 
         #[cfg(feature = "schema")]
@@ -36,24 +34,20 @@ macro_rules! wire_object {
         }
 
         impl<'de $($bound)*> $crate::object::Object<'de> for $name $($lt)* {
-            fn read<A: serde::de::MapAccess<'de>>(mut map: A, tag: $crate::object::Tag) -> Result<Self, A::Error> {
+            fn read<A: serde::de::MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
                 use $crate::object::{Decode, Via};
                 $(let mut $field: Option<$type> = None;)*
-                let mut extra = $crate::Extra::default();
                 while let Some(Via(key)) = map.next_key::<Via<std::borrow::Cow<'de, str>>>()? {
                     match &*key {
                         $($key => {
                             let Via(value) = map.next_value::<Via<$type>>()?;
-                            extra.set_null($key, value.is_absent());
                             $field = Some(value);
                         })*
-                        other if tag.is(other) => { map.next_value::<serde::de::IgnoredAny>()?; }
-                        other => extra.push(other, map.next_value()?),
+                        _ => { map.next_value::<serde::de::IgnoredAny>()?; }
                     }
                 }
                 Ok($name {
                     $($field: match $field { Some(value) => value, None => <$type as Decode<'de>>::absent($key)? },)*
-                    extra,
                 })
             }
 
@@ -62,14 +56,10 @@ macro_rules! wire_object {
             ) -> Option<Self> {
                 use $crate::object::Decode;
                 $(let mut $field: Option<$type> = None;)*
-                let mut extra = $crate::Extra::default();
                 for (key, text) in fields {
                     match key {
-                        $($key => match <$type as Decode<'de>>::lenient(text) {
-                            Some(value) if !value.is_absent() => $field = Some(value),
-                            _ => extra.push(key, $crate::Raw::trusted(text)),
-                        })*
-                        other => extra.push(other, $crate::Raw::trusted(text)),
+                        $($key => $field = <$type as Decode<'de>>::lenient(text).or($field),)*
+                        _ => {}
                     }
                 }
                 Some($name {
@@ -77,7 +67,6 @@ macro_rules! wire_object {
                         Some(value) => value,
                         None => <$type as Decode<'de>>::absent::<serde::de::value::Error>($key).ok()?,
                     },)*
-                    extra,
                 })
             }
         }
@@ -99,28 +88,11 @@ macro_rules! wire_object {
             }
         }
 
-        impl $($lt)* $crate::object::SerializeFields for $name $($lt)* {
-            fn serialize_fields<M: serde::ser::SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
-                $(if !$crate::object::Decode::is_absent(&self.$field) { map.serialize_entry($key, &self.$field)?; })*
-                self.extra.serialize_into(map)
-            }
-        }
-
-        impl $($lt)* serde::Serialize for $name $($lt)* {
-            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                use serde::ser::SerializeMap;
-                let mut map = serializer.serialize_map(None)?;
-                $crate::object::SerializeFields::serialize_fields(self, &mut map)?;
-                map.end()
-            }
-        }
-
         impl $($lt)* $crate::object::IntoOwned for $name $($lt)* {
             type Owned = $name $($owned)*;
             fn into_owned(self) -> Self::Owned {
                 $name {
                     $($field: $crate::object::IntoOwned::into_owned(self.$field),)*
-                    extra: self.extra,
                 }
             }
         }
@@ -166,12 +138,6 @@ macro_rules! wire_word {
 
             fn lenient(text: &'de str) -> Option<Self> {
                 <std::borrow::Cow<'a, str> as $crate::object::Decode<'de>>::lenient(text).map(Self::from)
-            }
-        }
-
-        impl serde::Serialize for $name<'_> {
-            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.serialize_str(self.as_str())
             }
         }
 

@@ -1,15 +1,13 @@
-//! How every wire type is read and written: objects that keep unknown fields, and words from an open set.
+//! How every wire type is read: objects that skip unknown fields, and words from an open set.
 //!
-//! Gemini CLI adds fields from release to release without notice (`cached` in 0.22, `models` in 0.34), so each object
-//! keeps what it does not know, in order. serde's own `flatten` would do that too, but it buffers every value of the
-//! object first and so never borrows; on delta-heavy streams that halves the speed. Hence the two macros next door.
+//! Gemini CLI adds fields from release to release without notice (`cached` in 0.22, `models` in 0.34), and now and then a
+//! field has another type than before. Reading therefore has two ways: one strict and fast, one that gives what fits.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
 use serde::de::{self, Deserialize, Deserializer, Visitor};
-use serde::ser::SerializeMap;
 use serde_json::value::RawValue;
 
 use crate::raw::without_lone_surrogates;
@@ -23,12 +21,8 @@ pub(crate) trait Decode<'de>: Sized {
         Err(E::missing_field(key))
     }
 
-    fn is_absent(&self) -> bool {
-        false
-    }
-
-    /// Reads what can be read: inside the value, a field of another type than expected is moved to `extra` instead of
-    /// failing, and lone surrogates are replaced. Slower; for what was already found not to fit.
+    /// Reads what can be read: inside the value, a field of another type than expected counts as absent, and lone surrogates
+    /// are replaced. Slower; for what was already found not to fit.
     fn lenient(text: &'de str) -> Option<Self> {
         strict(text).ok()
     }
@@ -77,10 +71,6 @@ impl<'de, T: Decode<'de>> Decode<'de> for Option<T> {
 
     fn absent<E: de::Error>(_key: &'static str) -> Result<Self, E> {
         Ok(None)
-    }
-
-    fn is_absent(&self) -> bool {
-        self.is_none()
     }
 
     fn lenient(text: &'de str) -> Option<Self> {
@@ -154,23 +144,10 @@ owned_already!(bool, crate::Count);
 
 /// An object read field by field.
 pub(crate) trait Object<'de>: Sized {
-    fn read<A: de::MapAccess<'de>>(map: A, tag: Tag) -> Result<Self, A::Error>;
+    fn read<A: de::MapAccess<'de>>(map: A) -> Result<Self, A::Error>;
 
-    /// Takes fields of any type; those that do not fit go to `extra`. `None` only if one that must be there is missing.
+    /// Takes fields of any type and leaves out those that do not fit. `None` only if one that must be there is missing.
     fn from_fields<'k>(fields: impl Iterator<Item = (&'k str, &'de str)>) -> Option<Self>;
-}
-
-/// Whether an object carries a key that names the struct and so is none of its fields.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Tag {
-    None,
-    Type,
-}
-
-impl Tag {
-    pub(crate) fn is(self, key: &str) -> bool {
-        self == Tag::Type && key == "type"
-    }
 }
 
 pub(crate) struct ObjectVisitor<T>(pub PhantomData<T>);
@@ -183,11 +160,6 @@ impl<'de, T: Object<'de>> Visitor<'de> for ObjectVisitor<T> {
     }
 
     fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
-        T::read(map, Tag::None)
+        T::read(map)
     }
-}
-
-/// An object written field by field, so that an event can put its `type` in front.
-pub(crate) trait SerializeFields {
-    fn serialize_fields<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error>;
 }

@@ -1,4 +1,4 @@
-//! JSON that is kept as it was written: raw values, unknown fields, and the lone surrogates that JavaScript writes.
+//! JSON that is kept as it was written: raw values, and the lone surrogates that JavaScript writes.
 //!
 //! `JSON.stringify` escapes half of a surrogate pair as `\ud83d` since Node 12. That is legal JSON and no Rust string can hold
 //! it, so such a line takes a slower path instead of being lost.
@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{Deserialize, DeserializeOwned, Deserializer};
-use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde::ser::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use crate::object::{Decode, IntoOwned};
@@ -86,47 +86,6 @@ impl Serialize for Raw<'_> {
 impl<'de: 'a, 'a> Deserialize<'de> for Raw<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         <&'a RawValue>::deserialize(deserializer).map(Raw::from)
-    }
-}
-
-/// The fields of an object that this crate does not know, in the order in which they were written.
-///
-/// A known optional field that was written as `null` is kept here too, so that it is written back.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Extra(Vec<(String, Raw<'static>)>);
-
-impl Extra {
-    /// No unknown field at all, which is the usual case and costs no allocation.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// The value of an unknown field.
-    pub fn get(&self, name: &str) -> Option<&Raw<'static>> {
-        self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value)
-    }
-
-    /// Name and value of each unknown field.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &Raw<'static>)> {
-        self.0.iter().map(|(key, value)| (key.as_str(), value))
-    }
-
-    pub(crate) fn push(&mut self, key: &str, value: Raw<'_>) {
-        self.0.push((key.to_owned(), value.into_owned()));
-    }
-
-    /// Notes whether a known field was written as `null`; the last word counts when it was written twice.
-    pub(crate) fn set_null(&mut self, key: &str, null: bool) {
-        if !self.0.is_empty() {
-            self.0.retain(|(known, _)| known != key);
-        }
-        if null {
-            self.push(key, Raw::trusted("null"));
-        }
-    }
-
-    pub(crate) fn serialize_into<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
-        self.iter().try_for_each(|(key, value)| map.serialize_entry(key, value))
     }
 }
 

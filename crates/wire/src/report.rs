@@ -2,8 +2,7 @@
 //!
 //! On success the CLI prints one pretty object on stdout without a final newline; on a fatal error stdout is empty and the
 //! object stands at the end of stderr, after stack traces, and for turn limit and cancel twice, the second time behind
-//! `[ERROR] ` (0.61). So it has to be looked for. Of its statistics only those are decoded that no other source has; the rest
-//! is in `extra`.
+//! `[ERROR] ` (0.61). So it has to be looked for. Of its statistics only those are decoded that no other source has.
 
 use std::borrow::Cow;
 

@@ -7,9 +7,6 @@
 
 use std::borrow::Cow;
 
-use serde::ser::{Serialize, SerializeMap, Serializer};
-
-use crate::object::SerializeFields;
 use crate::{Count, Named, Raw};
 
 mod parse;
@@ -209,21 +206,6 @@ pub struct Unknown<'a> {
     pub raw: Raw<'a>,
 }
 
-/// Runs the same code for each of the six events.
-macro_rules! each_event {
-    ($value:expr, $event:ident => $code:expr, $unknown:pat => $otherwise:expr) => {
-        match $value {
-            StreamEvent::Init($event) => $code,
-            StreamEvent::Message($event) => $code,
-            StreamEvent::ToolUse($event) => $code,
-            StreamEvent::ToolResult($event) => $code,
-            StreamEvent::Error($event) => $code,
-            StreamEvent::Result($event) => $code,
-            StreamEvent::Unknown($unknown) => $otherwise,
-        }
-    };
-}
-
 impl StreamEvent<'_> {
     /// The event's `type`, if it has one.
     pub fn kind(&self) -> Option<&str> {
@@ -240,7 +222,16 @@ impl StreamEvent<'_> {
 
     /// When the line was written, if it says so.
     pub fn timestamp(&self) -> Option<&str> {
-        each_event!(self, event => event.timestamp.as_deref(), _ => None)
+        let timestamp = match self {
+            StreamEvent::Init(event) => &event.timestamp,
+            StreamEvent::Message(event) => &event.timestamp,
+            StreamEvent::ToolUse(event) => &event.timestamp,
+            StreamEvent::ToolResult(event) => &event.timestamp,
+            StreamEvent::Error(event) => &event.timestamp,
+            StreamEvent::Result(event) => &event.timestamp,
+            StreamEvent::Unknown(_) => return None,
+        };
+        timestamp.as_deref()
     }
 
     /// Cuts the tie to the line.
@@ -257,17 +248,5 @@ impl StreamEvent<'_> {
                 raw: unknown.raw.into_owned(),
             }),
         }
-    }
-}
-
-impl Serialize for StreamEvent<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if let StreamEvent::Unknown(unknown) = self {
-            return unknown.raw.serialize(serializer);
-        }
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("type", &self.kind())?;
-        each_event!(self, event => event.serialize_fields(&mut map)?, _ => {});
-        map.end()
     }
 }

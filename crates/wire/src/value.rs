@@ -5,7 +5,6 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use serde::de::{self, Deserializer, Visitor};
-use serde::ser::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use crate::object::{Decode, IntoOwned, Via, strict};
@@ -33,18 +32,6 @@ impl Count {
 impl From<u64> for Count {
     fn from(whole: u64) -> Self {
         Count::Whole(whole)
-    }
-}
-
-impl Serialize for Count {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match *self {
-            Count::Whole(whole) => serializer.serialize_u64(whole),
-            Count::Other(other) if other.fract() == 0.0 && other.abs() < 9e15 => {
-                serializer.serialize_i64(other as i64)
-            }
-            Count::Other(other) => serializer.serialize_f64(other),
-        }
     }
 }
 
@@ -77,12 +64,6 @@ impl<T> Named<'_, T> {
     /// Whether there is no entry.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
-    }
-}
-
-impl<T: Serialize> Serialize for Named<'_, T> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.iter())
     }
 }
 

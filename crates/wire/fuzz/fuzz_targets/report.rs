@@ -1,4 +1,4 @@
-//! Any output: no panic, in linear time, and a report that is found can be written and found again.
+//! Any output: no panic, in linear time, and no more is skipped than there is.
 #![no_main]
 
 use alhena_wire::report::{find_error_report, find_report};
@@ -6,7 +6,6 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|output: &[u8]| {
     for found in [find_report(output), find_error_report(output)].into_iter().flatten() {
-        let written = serde_json::to_string(&found.report).unwrap();
-        assert_eq!(find_report(written.as_bytes()).unwrap().skipped_bytes, 0);
+        assert!(found.skipped_bytes < output.len() as u64);
     }
 });

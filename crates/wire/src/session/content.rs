@@ -8,11 +8,10 @@ use std::fmt;
 
 use serde::de::value::SeqAccessDeserializer;
 use serde::de::{self, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde::ser::{Serialize, Serializer};
 
 use super::payload::Payload;
 use crate::Raw;
-use crate::object::{Decode, IntoOwned, Object, Tag};
+use crate::object::{Decode, IntoOwned, Object};
 
 /// The content of a message, or the result of a tool call.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,8 +39,6 @@ wire_object! {
         "text" text: Option<Cow<'a, str>>,
         /// Upstream: whether the text is a thought.
         "thought" thought: Option<bool>,
-        /// Upstream: what the API needs to recognise its own thought.
-        "thoughtSignature" thought_signature: Option<Cow<'a, str>>,
         /// Upstream: a call that the model made.
         "functionCall" function_call: Option<Box<FunctionCall<'a>>>,
         /// Upstream: what the model was told about a call.
@@ -100,8 +97,6 @@ wire_object! {
         "mimeType" mime_type: Option<Cow<'a, str>>,
         /// Upstream: Base64.
         "data" data: Option<Cow<'a, str>>,
-        /// Upstream: its name for people.
-        "displayName" display_name: Option<Cow<'a, str>>,
     }
 }
 
@@ -212,7 +207,7 @@ impl<'de> Visitor<'de> for PieceVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Piece<'de>, A::Error> {
-        Part::read(map, Tag::None).map(|part| Piece::Part(Box::new(part)))
+        Part::read(map).map(|part| Piece::Part(Box::new(part)))
     }
 }
 
@@ -261,24 +256,6 @@ impl<'de: 'a, 'a> Decode<'de> for Content<'a> {
     fn lenient(text: &'de str) -> Option<Self> {
         let one = || Decode::lenient(text).map(Content::One);
         Decode::lenient(text).map(Content::Many).or_else(one)
-    }
-}
-
-impl Serialize for Piece<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Piece::Text(text) => serializer.serialize_str(text),
-            Piece::Part(part) => part.serialize(serializer),
-        }
-    }
-}
-
-impl Serialize for Content<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Content::One(piece) => piece.serialize(serializer),
-            Content::Many(pieces) => pieces.serialize(serializer),
-        }
     }
 }
 

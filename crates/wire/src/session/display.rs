@@ -6,7 +6,6 @@
 use std::borrow::Cow;
 
 use serde::de::Deserializer;
-use serde::ser::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use crate::object::{Decode, IntoOwned, Object, strict};
@@ -27,10 +26,6 @@ wire_object! {
     pub struct FileDiff<'a> {
         /// Upstream: a unified diff, or why there is none.
         "fileDiff" file_diff: Option<Cow<'a, str>>,
-        /// Upstream: the last part of the path.
-        "fileName" file_name: Option<Cow<'a, str>>,
-        /// Upstream: the path; absolute in newer releases.
-        "filePath" file_path: Option<Cow<'a, str>>,
         /// Upstream: the file before; `null` when it did not exist.
         "originalContent" original_content: Option<Cow<'a, str>>,
         /// Upstream: the file after.
@@ -51,15 +46,6 @@ impl<'de: 'a, 'a> Decode<'de> for ResultDisplay<'a> {
         let raw: Raw<'a> = Decode::decode(deserializer)?;
         let diff = raw.borrowed().and_then(diff);
         Ok(diff.map_or(Self::Other(raw), |diff| Self::FileDiff(Box::new(diff))))
-    }
-}
-
-impl Serialize for ResultDisplay<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            ResultDisplay::FileDiff(diff) => diff.serialize(serializer),
-            ResultDisplay::Other(raw) => raw.serialize(serializer),
-        }
     }
 }
 

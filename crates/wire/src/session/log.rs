@@ -53,7 +53,7 @@ impl<'a> Stored<'a> {
         &self.raw
     }
 
-    /// Reads the message. What does not fit its field ends up in `extra`.
+    /// Reads the message. What does not fit its field is left out.
     pub fn decode(&self) -> MessageRecord<'_> {
         MessageRecord::from_text(self.raw.get()).unwrap_or_default()
     }
@@ -233,6 +233,17 @@ impl<'a> Log<'a> {
             self.upsert(message);
         }
         Change::Everything
+    }
+}
+
+impl Log<'_> {
+    /// A log that keeps its own copy of what this one holds, as if each message had been a line: one without an id is left out.
+    pub fn to_lines(&self) -> Log<'static> {
+        let mut log = Log { metadata: IntoOwned::into_owned(self.metadata.clone()), ..Log::default() };
+        for stored in &self.messages {
+            log.push_copy(stored.raw.get().as_bytes());
+        }
+        log
     }
 }
 

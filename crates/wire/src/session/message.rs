@@ -1,7 +1,8 @@
 //! The objects of a session: its metadata, its messages, their tool calls.
 //!
 //! Everything is optional here. The types upstream promise more, but a session file outlives the release that wrote it, and
-//! one field of another type must not cost the message: it is kept in `extra` then.
+//! one field of another type must not cost the message: it counts as absent then. Fields that nothing in Alhena reads are
+//! skipped; the record's text has them.
 
 use std::borrow::Cow;
 
@@ -24,12 +25,8 @@ wire_object! {
         "lastUpdated" last_updated: Option<Cow<'a, str>>,
         /// Upstream: whether a person or a sub-agent leads it (since 0.31).
         "kind" kind: Option<SessionKind<'a>>,
-        /// Upstream: directories added to the workspace (since 0.28).
-        "directories" directories: Option<Vec<Cow<'a, str>>>,
         /// Upstream: one line about it, written by a model (since 0.21).
         "summary" summary: Option<Cow<'a, str>>,
-        /// Upstream: what the CLI's memory took from it (since 0.41).
-        "memoryScratchpad" memory_scratchpad: Option<Raw<'a>>,
     }
 }
 
@@ -55,8 +52,6 @@ wire_object! {
         "type" kind: Option<MessageType<'a>>,
         /// Upstream: what it says; a string or parts.
         "content" content: Option<Content<'a>>,
-        /// Upstream: what the terminal shows instead (since 0.28).
-        "displayContent" display_content: Option<Content<'a>>,
         /// Upstream: the tools that the model called, with their results.
         "toolCalls" tool_calls: Option<Vec<ToolCallRecord<'a>>>,
         /// Upstream: what the model thought.
@@ -130,18 +125,10 @@ wire_object! {
         "result" result: Option<Content<'a>>,
         /// Upstream: how it ended. A shell command that failed is a `success`.
         "status" status: Option<CallStatus<'a>>,
-        /// Upstream: when it ended, ISO-8601.
-        "timestamp" timestamp: Option<Cow<'a, str>>,
         /// Upstream: the sub-agent that this call started.
         "agentId" agent_id: Option<Cow<'a, str>>,
-        /// Upstream: the tool's name for people.
-        "displayName" display_name: Option<Cow<'a, str>>,
-        /// Upstream: the call in one line.
-        "description" description: Option<Cow<'a, str>>,
         /// Upstream: what the terminal shows; the only place of diffs.
         "resultDisplay" result_display: Option<ResultDisplay<'a>>,
-        /// Upstream: whether the terminal shows it as Markdown.
-        "renderOutputAsMarkdown" render_output_as_markdown: Option<bool>,
     }
 }
 
@@ -166,7 +153,7 @@ wire_word! {
 }
 
 impl<'a> MessageRecord<'a> {
-    /// Reads a message from its JSON text. What does not fit its field ends up in `extra`; only text that is not a JSON
+    /// Reads a message from its JSON text. What does not fit its field is left out; only text that is not a JSON
     /// object gives nothing.
     pub fn from_text(text: &'a str) -> Option<Self> {
         strict(text).ok().or_else(|| Self::lenient(text))

@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde::ser::{Serialize, Serializer};
 
 use crate::Raw;
 use crate::object::{Decode, IntoOwned};
@@ -78,15 +77,6 @@ impl<'de: 'a, 'a> Decode<'de> for Payload<'a> {
     fn lenient(text: &'de str) -> Option<Self> {
         let value = || Raw::from_text(text)?.decode().ok().map(Payload::Value);
         Decode::lenient(text).map(Payload::Text).or_else(value)
-    }
-}
-
-impl Serialize for Payload<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Payload::Text(text) => serializer.serialize_str(text),
-            Payload::Value(value) => value.serialize(serializer),
-        }
     }
 }
 

@@ -8,9 +8,9 @@ use serde_json::value::RawValue;
 
 use super::text::with_short_escapes;
 use super::{ErrorEvent, Init, Message, ResultEvent, Role, StreamEvent, ToolResult, ToolUse, Unknown};
-use crate::object::{Object, Tag, Via};
+use crate::Raw;
+use crate::object::{Object, Via};
 use crate::raw::without_lone_surrogates;
-use crate::{Extra, Raw};
 
 /// Why a line is not a stream event.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,12 +91,12 @@ impl EventType {
 
     fn read<'de, A: MapAccess<'de>>(self, map: A) -> Result<StreamEvent<'de>, A::Error> {
         Ok(match self {
-            EventType::Init => StreamEvent::Init(Init::read(map, Tag::Type)?),
-            EventType::Message => StreamEvent::Message(Message::read(map, Tag::Type)?),
-            EventType::ToolUse => StreamEvent::ToolUse(ToolUse::read(map, Tag::Type)?),
-            EventType::ToolResult => StreamEvent::ToolResult(ToolResult::read(map, Tag::Type)?),
-            EventType::Error => StreamEvent::Error(ErrorEvent::read(map, Tag::Type)?),
-            EventType::Result => StreamEvent::Result(ResultEvent::read(map, Tag::Type)?),
+            EventType::Init => StreamEvent::Init(Init::read(map)?),
+            EventType::Message => StreamEvent::Message(Message::read(map)?),
+            EventType::ToolUse => StreamEvent::ToolUse(ToolUse::read(map)?),
+            EventType::ToolResult => StreamEvent::ToolResult(ToolResult::read(map)?),
+            EventType::Error => StreamEvent::Error(ErrorEvent::read(map)?),
+            EventType::Result => StreamEvent::Result(ResultEvent::read(map)?),
         })
     }
 }
@@ -126,7 +126,6 @@ fn parse_chunk(text: &str) -> Option<StreamEvent<'_>> {
         role: Role::Assistant,
         content,
         delta: Some(true),
-        extra: Extra::default(),
     }))
 }
 

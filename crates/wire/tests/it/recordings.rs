@@ -4,11 +4,16 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use alhena_wire::Count;
 use alhena_wire::exit::{ExitMeaning, meaning};
 use alhena_wire::frame::{Frame, Framer};
 use alhena_wire::report::{find_error_report, find_report};
-use alhena_wire::stream::{Status, StreamEvent, parse_line};
-use serde_json::Value;
+use alhena_wire::schema::Field;
+use alhena_wire::stream::{
+    ErrorEvent, ErrorInfo, Init, Message, ModelStats, ResultEvent, Status, StreamEvent, StreamStats,
+    ToolResult, ToolUse, parse_line,
+};
+use serde_json::{Value, json};
 
 fn recordings() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/recordings");
@@ -28,21 +33,93 @@ fn exit_code(recording: &Path) -> Option<i32> {
     text.split_whitespace().next().unwrap().parse().ok()
 }
 
-fn events(stdout: &[u8]) -> Vec<StreamEvent<'static>> {
+/// Each line of a stream, as JSON and as an event.
+fn events(stdout: &[u8]) -> Vec<(Value, StreamEvent<'static>)> {
     let mut framer = Framer::default();
     let mut events = Vec::new();
     let mut take = |frame: Frame<'_>| match frame {
         Frame::Line(line) => {
-            let event = parse_line(line).unwrap();
-            let value: Value = serde_json::from_slice(line).unwrap();
-            assert_eq!(serde_json::to_value(&event).unwrap(), value, "round trip");
-            events.push(event.into_owned());
+            events.push((serde_json::from_slice(line).unwrap(), parse_line(line).unwrap().into_owned()));
         }
         other => panic!("{other:?}"),
     };
     framer.push(stdout, &mut take);
     framer.finish(&mut take);
     events
+}
+
+/// Fails where a field holds anything else than the line says under that name.
+fn assert_reads(event: &StreamEvent<'_>, line: &Value) {
+    let count =
+        |value: &Value, count: Option<Count>| assert_eq!(count.map(Count::get), value.as_u64(), "{line}");
+    let error = |error: &Option<Box<ErrorInfo<'_>>>| {
+        assert_eq!(error.is_some(), line.get("error").is_some(), "{line}");
+        if let Some(error) = error {
+            assert_eq!(error.kind.as_deref(), line["error"]["type"].as_str(), "{line}");
+            assert_eq!(line["error"]["message"], *error.message);
+        }
+    };
+    assert_eq!(event.timestamp(), line["timestamp"].as_str());
+    match event {
+        StreamEvent::Init(event) => {
+            assert_eq!(
+                (&line["session_id"], &line["model"]),
+                (&json!(event.session_id), &json!(event.model))
+            );
+        }
+        StreamEvent::Message(event) => {
+            assert_eq!(
+                (&line["role"], &line["content"]),
+                (&json!(event.role.as_str()), &json!(event.content))
+            );
+            assert_eq!(event.delta, line.get("delta").and_then(Value::as_bool));
+        }
+        StreamEvent::ToolUse(event) => {
+            assert_eq!(
+                (&line["tool_name"], &line["tool_id"]),
+                (&json!(event.tool_name), &json!(event.tool_id))
+            );
+            assert_eq!(event.parameters.decode::<Value>().unwrap(), line["parameters"]);
+        }
+        StreamEvent::ToolResult(event) => {
+            assert_eq!(
+                (&line["tool_id"], &line["status"]),
+                (&json!(event.tool_id), &json!(event.status.as_str()))
+            );
+            assert_eq!(event.output.as_deref(), line.get("output").and_then(Value::as_str));
+            error(&event.error);
+        }
+        StreamEvent::Error(event) => {
+            assert_eq!(
+                (&line["severity"], &line["message"]),
+                (&json!(event.severity.as_str()), &json!(event.message))
+            );
+        }
+        StreamEvent::Result(event) => {
+            assert_eq!(line["status"], event.status.as_str());
+            error(&event.error);
+            let stats = event.stats.as_deref().cloned().unwrap_or_default();
+            let told = line.get("stats").unwrap_or(&Value::Null);
+            count(&told["total_tokens"], stats.total_tokens);
+            count(&told["input_tokens"], stats.input_tokens);
+            count(&told["output_tokens"], stats.output_tokens);
+            count(&told["cached"], stats.cached);
+            count(&told["input"], stats.input);
+            count(&told["duration_ms"], stats.duration_ms);
+            count(&told["tool_calls"], stats.tool_calls);
+            let models = stats.models.unwrap_or_default();
+            assert_eq!(models.len(), told["models"].as_object().map_or(0, serde_json::Map::len), "{line}");
+            for (name, model) in models.iter() {
+                let told = &told["models"][name];
+                count(&told["total_tokens"], model.total_tokens);
+                count(&told["input_tokens"], model.input_tokens);
+                count(&told["output_tokens"], model.output_tokens);
+                count(&told["cached"], model.cached);
+                count(&told["input"], model.input);
+            }
+        }
+        StreamEvent::Unknown(_) => panic!("{line}"),
+    }
 }
 
 fn is_stream(stdout: &[u8]) -> bool {
@@ -58,8 +135,8 @@ fn every_line_of_a_stream_is_one_of_the_six_events_and_survives() {
         if !is_stream(&stdout) {
             continue;
         }
-        for event in events(&stdout) {
-            assert!(!matches!(event, StreamEvent::Unknown(_)), "{}: {event:?}", name(&recording));
+        for (line, event) in events(&stdout) {
+            assert_reads(&event, &line);
             assert!(event.timestamp().unwrap().ends_with('Z'));
             *kinds.entry(event.kind().unwrap().to_owned()).or_default() += 1;
         }
@@ -71,33 +148,32 @@ fn every_line_of_a_stream_is_one_of_the_six_events_and_survives() {
 
 #[test]
 fn nothing_in_a_recorded_event_is_unknown() {
-    // A field that ends up in `extra` is one that these types forgot.
+    // C-15, C-18: a key without a field is one that these types forgot.
+    let check = |object: &Value, fields: &[Field]| {
+        for key in object.as_object().unwrap().keys() {
+            assert!(fields.iter().any(|field| field.name == key), "{key} in {object}");
+        }
+    };
     for recording in recordings() {
         let stdout = fs::read(recording.join("stdout")).unwrap();
-        for event in if is_stream(&stdout) { events(&stdout) } else { Vec::new() } {
-            let known = match &event {
-                StreamEvent::Init(event) => event.extra.is_empty(),
-                StreamEvent::Message(event) => event.extra.is_empty(),
-                StreamEvent::ToolUse(event) => event.extra.is_empty(),
-                StreamEvent::ToolResult(event) => {
-                    event.extra.is_empty() && event.error.as_ref().is_none_or(|error| error.extra.is_empty())
-                }
-                StreamEvent::Error(event) => event.extra.is_empty(),
-                StreamEvent::Result(event) => {
-                    event.extra.is_empty()
-                        && event.error.as_ref().is_none_or(|error| error.extra.is_empty())
-                        && event.stats.as_ref().is_none_or(|stats| {
-                            stats.extra.is_empty()
-                                && stats
-                                    .models
-                                    .iter()
-                                    .flat_map(|models| models.iter())
-                                    .all(|(_, m)| m.extra.is_empty())
-                        })
-                }
-                StreamEvent::Unknown(_) => false,
+        for (mut line, event) in if is_stream(&stdout) { events(&stdout) } else { Vec::new() } {
+            let kind = line.as_object_mut().unwrap().remove("type").unwrap();
+            assert_eq!(Some(kind.as_str().unwrap()), event.kind());
+            let fields = match event {
+                StreamEvent::Init(_) => Init::FIELDS,
+                StreamEvent::Message(_) => Message::FIELDS,
+                StreamEvent::ToolUse(_) => ToolUse::FIELDS,
+                StreamEvent::ToolResult(_) => ToolResult::FIELDS,
+                StreamEvent::Error(_) => ErrorEvent::FIELDS,
+                StreamEvent::Result(_) => ResultEvent::FIELDS,
+                StreamEvent::Unknown(_) => panic!("{}: {line}", name(&recording)),
             };
-            assert!(known, "{}: {event:?}", name(&recording));
+            check(&line, fields);
+            line.get("error").inspect(|error| check(error, ErrorInfo::FIELDS));
+            let Some(stats) = line.get("stats") else { continue };
+            check(stats, StreamStats::FIELDS);
+            let models = stats.get("models").and_then(Value::as_object);
+            models.into_iter().flatten().for_each(|(_, model)| check(model, ModelStats::FIELDS));
         }
     }
 }
@@ -107,7 +183,7 @@ fn stream_ends_with_the_result_that_its_exit_code_implies() {
     for recording in recordings() {
         let stdout = fs::read(recording.join("stdout")).unwrap();
         let (true, Some(code)) = (is_stream(&stdout), exit_code(&recording)) else { continue };
-        let status = match events(&stdout).pop().unwrap() {
+        let status = match events(&stdout).pop().unwrap().1 {
             StreamEvent::Result(result) => Some(result.status),
             _ => None,
         };
@@ -146,7 +222,35 @@ fn reports_are_found_where_the_cli_puts_them() {
         let found = find_report(&stdout).unwrap();
         assert_eq!(found.skipped_bytes, 0, "{recording}");
         let value: Value = serde_json::from_slice(&stdout).unwrap();
-        assert_eq!(serde_json::to_value(found.report).unwrap(), value, "{recording}");
+        let (report, stats) = (&found.report, found.report.stats.as_ref().unwrap());
+        assert_eq!(
+            (&json!(report.session_id), &json!(report.response)),
+            (&value["session_id"], &value["response"])
+        );
+        let told = &value["stats"];
+        let (models, tools) = (stats.models.as_ref().unwrap(), stats.tools.as_ref().unwrap());
+        assert_eq!(tools.total_calls.map(Count::get), told["tools"]["totalCalls"].as_u64(), "{recording}");
+        assert_eq!(models.len(), told["models"].as_object().unwrap().len(), "{recording}");
+        for (name, model) in models.iter() {
+            let (api, tokens) = (model.api.as_ref().unwrap(), model.tokens.as_ref().unwrap());
+            let told = &told["models"][name];
+            assert_eq!(
+                api.total_requests.map(Count::get),
+                told["api"]["totalRequests"].as_u64(),
+                "{recording}"
+            );
+            for (count, key) in [
+                (tokens.input, "input"),
+                (tokens.prompt, "prompt"),
+                (tokens.candidates, "candidates"),
+                (tokens.total, "total"),
+                (tokens.cached, "cached"),
+                (tokens.thoughts, "thoughts"),
+                (tokens.tool, "tool"),
+            ] {
+                assert_eq!(count.map(Count::get), told["tokens"][key].as_u64(), "{recording}: {key}");
+            }
+        }
     }
     for (recording, kind, code) in [
         ("03_500_att2_json", "Error", Some(500)),

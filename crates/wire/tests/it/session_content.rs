@@ -1,17 +1,16 @@
 //! What is said in a session: content, results, displays, and how a shell command ended.
 
+use alhena_wire::Raw;
 use alhena_wire::session::{
-    Content, FileData, FileDiff, FunctionCall, MessageRecord, Payload, Piece, ResultDisplay, ShellEnd,
+    Content, FileData, FileDiff, FunctionCall, MessageRecord, Part, Payload, Piece, ResultDisplay, ShellEnd,
     shell_end,
 };
-use alhena_wire::{Extra, Raw};
 use serde_json::{Value, json};
 
-/// Gives the content of a message to a test, and checks that it is written back as it was.
+/// Gives the content of a message to a test.
 fn with_content(content: &Value, test: impl FnOnce(&Content<'_>)) {
     let text = json!({"id": "1", "content": content}).to_string();
     let message = MessageRecord::from_text(&text).unwrap();
-    assert_eq!(serde_json::to_value(&message).unwrap()["content"], *content);
     assert_eq!(message.clone().into_owned(), message);
     test(message.content.as_ref().unwrap());
 }
@@ -25,7 +24,6 @@ fn text_of(content: Value) -> String {
 fn with_display(display: &Value, test: impl FnOnce(&ResultDisplay<'_>)) {
     let text = json!({"id": "1", "toolCalls": [{"resultDisplay": display}]}).to_string();
     let message = MessageRecord::from_text(&text).unwrap();
-    assert_eq!(serde_json::to_value(&message).unwrap()["toolCalls"][0]["resultDisplay"], *display);
     assert_eq!(message.clone().into_owned(), message);
     test(message.tool_calls.as_ref().unwrap()[0].result_display.as_ref().unwrap());
 }
@@ -62,18 +60,12 @@ fn calls_and_media_have_their_fields() {
             id: Some("c".into()),
             name: Some("glob".into()),
             args: Raw::from_text(r#"{"pattern":"*"}"#),
-            extra: Extra::default(),
         };
         assert_eq!(parts[0].function_call.as_deref(), Some(&call));
-        assert_eq!(parts[0].thought_signature.as_deref(), Some("sig"));
-        let file = FileData {
-            mime_type: Some("application/pdf".into()),
-            file_uri: Some("gs://x".into()),
-            extra: Extra::default(),
-        };
+        let file = FileData { mime_type: Some("application/pdf".into()), file_uri: Some("gs://x".into()) };
         assert_eq!(parts[1].file_data.as_deref(), Some(&file));
         assert!(parts[1].is_media() && !parts[0].is_media());
-        assert_eq!(parts[2].extra.get("executableCode").unwrap().get(), r#"{"code":"1"}"#);
+        assert_eq!(*parts[2], Part::default());
     });
 }
 
@@ -139,15 +131,11 @@ fn display_of_a_file_is_a_diff() {
     });
     with_display(&display, |display| {
         let ResultDisplay::FileDiff(diff) = display else { panic!("{display:?}") };
-        assert_eq!(diff.extra.get("isBuildFile").unwrap().get(), "true");
         let expected = FileDiff {
             file_diff: Some("Index: a\n-x\n+y\n".into()),
-            file_name: Some("a".into()),
-            file_path: Some("/w/a".into()),
             original_content: Some("x".into()),
             new_content: Some("y".into()),
             is_new_file: Some(false),
-            extra: diff.extra.clone(),
         };
         assert_eq!(**diff, expected);
     });

@@ -40,7 +40,7 @@ fn output(call: &ToolCallRecord<'_>) -> String {
 }
 
 #[test]
-fn every_record_of_every_release_is_read_and_written_back() {
+fn every_record_of_every_release_is_read() {
     for version in VERSIONS {
         for file in files(version) {
             let bytes = fs::read(&file).unwrap();
@@ -48,13 +48,31 @@ fn every_record_of_every_release_is_read_and_written_back() {
             assert!(session.complete, "{file:?}");
             assert_eq!((session.log.unreadable(), session.log.ignored()), (0, 0), "{file:?}");
             assert!(session.log.has_header());
-            assert!(session.log.metadata().extra.is_empty());
             for message in session.log.messages() {
                 let record = message.decode();
                 let value: Value = serde_json::from_str(message.raw().get()).unwrap();
-                assert_eq!(serde_json::to_value(&record).unwrap(), value, "{file:?}");
-                assert!(record.extra.is_empty(), "{file:?}: {:?}", record.extra);
+                for (key, value) in value.as_object().unwrap() {
+                    // What the terminal shows in the place of the content; nothing reads it.
+                    let known = key == "displayContent"
+                        || MessageRecord::FIELDS.iter().any(|field| field.name == key);
+                    assert!(known, "{file:?}: {key}");
+                    let read = match key.as_str() {
+                        "content" => record.content.is_some(),
+                        "toolCalls" => {
+                            record.tool_calls.as_ref().map(Vec::len) == value.as_array().map(Vec::len)
+                        }
+                        "thoughts" => {
+                            record.thoughts.as_ref().map(Vec::len) == value.as_array().map(Vec::len)
+                        }
+                        "tokens" => record.tokens.is_some() || value.is_null(),
+                        _ => true,
+                    };
+                    assert!(read, "{file:?}: {key}");
+                }
                 assert_eq!(record.id.as_deref(), Some(message.id()));
+                assert_eq!(record.timestamp.as_deref(), value["timestamp"].as_str());
+                assert_eq!(record.kind.as_ref().map(MessageType::as_str), value["type"].as_str());
+                assert_eq!(record.model.as_deref(), value.get("model").and_then(Value::as_str));
             }
         }
     }

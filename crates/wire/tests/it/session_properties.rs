@@ -47,14 +47,31 @@ impl Model {
             .extend(fields.iter().filter(|(key, _)| *key != "messages").map(|(k, v)| (k.clone(), v.clone())));
     }
 
+    /// Without metadata that no type has a field for, or that is no text as it should be.
+    fn what_is_read(mut self) -> Self {
+        self.metadata.retain(|key, value| value.is_string() && READ.contains(&key.as_str()));
+        self
+    }
+
     fn of(log: &Log<'_>) -> Self {
         let value = |text: &str| serde_json::from_str::<Value>(text).unwrap();
+        let metadata = log.metadata();
+        let kind = metadata.kind.as_ref().map(|kind| kind.as_str().into());
+        let said =
+            [metadata.session_id, metadata.project_hash, metadata.last_updated, metadata.summary, kind];
+        let said = READ
+            .into_iter()
+            .zip(said)
+            .filter_map(|(key, text)| Some((key.to_owned(), text?.into_owned().into())));
         Model {
-            metadata: serde_json::to_value(log.metadata()).unwrap().as_object().unwrap().clone(),
+            metadata: said.collect(),
             messages: log.messages().iter().map(|m| (m.id().to_owned(), value(m.raw().get()))).collect(),
         }
     }
 }
+
+/// The metadata that these tests write and that has a field.
+const READ: [&str; 5] = ["sessionId", "projectHash", "lastUpdated", "summary", "kind"];
 
 fn message() -> impl Strategy<Value = Value> {
     let id = prop_oneof![Just("a"), Just("b"), Just("c"), Just("d"), Just("e\"\\é")];
@@ -134,7 +151,7 @@ proptest! {
         lines.iter().for_each(|line| model.push(line));
         let mut log = Log::new();
         lines.iter().for_each(|line| _ = log.push_line(line.as_bytes()));
-        prop_assert_eq!(Model::of(&log), model);
+        prop_assert_eq!(Model::of(&log), model.what_is_read());
     }
 
     #[test]
@@ -184,14 +201,7 @@ proptest! {
                 model.push(utf8_prefix(line));
             }
         }
-        prop_assert_eq!(Model::of(&session.log), model);
-    }
-
-    #[test]
-    fn messages_are_written_back_as_they_were(message in message()) {
-        let text = message.to_string();
-        let record = MessageRecord::from_text(&text).unwrap();
-        prop_assert_eq!(serde_json::to_value(record).unwrap(), message);
+        prop_assert_eq!(Model::of(&session.log), model.what_is_read());
     }
 
     #[test]

@@ -6,23 +6,13 @@ use alhena_wire::stream::{
     ErrorEvent, ErrorInfo, Init, LineError, Message, ModelStats, ResultEvent, Role, Severity, Status,
     StreamEvent, StreamStats, ToolResult, ToolUse, Unknown, parse_line,
 };
-use alhena_wire::{Count, Extra, Named, Raw};
+use alhena_wire::{Count, Named, Raw};
 use serde_json::{Value, json};
 
 fn parse(line: &str) -> StreamEvent<'_> {
     let event = parse_line(line.as_bytes()).unwrap();
     assert_eq!(event.clone().into_owned(), event);
     event
-}
-
-fn assert_round_trip(line: &str) {
-    let event = parse(line);
-    if line.contains(AT) {
-        assert_eq!(event.timestamp(), Some(AT));
-    }
-    let value: Value = serde_json::from_str(line).unwrap();
-    assert_eq!(serde_json::to_value(&event).unwrap(), value);
-    assert_eq!(serde_json::to_value(event.into_owned()).unwrap(), value);
 }
 
 fn raw(text: &str) -> Raw<'_> {
@@ -36,186 +26,121 @@ fn count(number: u64) -> Option<Count> {
 const AT: &str = "2026-11-15T17:49:10.599Z";
 
 #[test]
-fn init_has_session_and_model() {
-    // C-02
-    let line =
-        r#"{"type":"init","timestamp":"2026-11-15T17:49:10.599Z","session_id":"a1990dbd","model":"auto"}"#;
-    let init = Init {
-        timestamp: Some(AT.into()),
-        session_id: "a1990dbd".into(),
-        model: "auto".into(),
-        extra: Extra::default(),
+fn each_kind_of_line_is_parsed_field_by_field() {
+    // C-02 to C-13, C-47
+    let at = || Some(AT.into());
+    let result = |id: &'static str, status, output: Option<&'static str>, error| {
+        let output = output.map(Cow::from);
+        StreamEvent::ToolResult(ToolResult { timestamp: at(), tool_id: id.into(), status, output, error })
     };
-    assert_eq!(parse(line), StreamEvent::Init(init));
-    assert_eq!(parse(line).kind(), Some("init"));
-    assert_round_trip(line);
-}
-
-#[test]
-fn prompt_has_no_delta() {
-    // C-03, C-04
-    let line =
-        r#"{"type":"message","timestamp":"2026-11-15T17:49:10.599Z","role":"user","content":"Say hi"}"#;
-    let message = Message {
-        timestamp: Some(AT.into()),
-        role: Role::User,
-        content: "Say hi".into(),
-        delta: None,
-        extra: Extra::default(),
+    let error = |kind: &'static str, message: &'static str| {
+        Some(Box::new(ErrorInfo { kind: Some(kind.into()), message: message.into() }))
     };
-    assert_eq!(parse(line), StreamEvent::Message(message));
-    assert_round_trip(line);
-}
-
-#[test]
-fn chunk_of_the_answer_is_a_delta() {
-    // C-03, C-04
-    let line = r#"{"type":"message","timestamp":"2026-11-15T17:49:10.599Z","role":"assistant","content":"Hel","delta":true}"#;
-    let message = Message {
-        timestamp: Some(AT.into()),
-        role: Role::Assistant,
-        content: "Hel".into(),
-        delta: Some(true),
-        extra: Extra::default(),
+    let end =
+        |status, error, stats| StreamEvent::Result(ResultEvent { timestamp: at(), status, error, stats });
+    let message = |role, content: &'static str, delta| {
+        StreamEvent::Message(Message { timestamp: at(), role, content: content.into(), delta })
     };
-    assert_eq!(parse(line), StreamEvent::Message(message));
-    assert_round_trip(line);
-}
-
-#[test]
-fn tool_use_keeps_its_parameters_undecoded() {
-    // C-05, C-06
-    let line = r#"{"type":"tool_use","timestamp":"2026-11-15T17:49:10.599Z","tool_name":"write_file","tool_id":"write_file__1","parameters":{"file_path":"a.txt", "content":"x\n"}}"#;
-    let tool_use = ToolUse {
-        timestamp: Some(AT.into()),
-        tool_name: "write_file".into(),
-        tool_id: "write_file__1".into(),
-        parameters: raw(r#"{"file_path":"a.txt", "content":"x\n"}"#),
-        extra: Extra::default(),
-    };
-    assert_eq!(
-        tool_use.parameters.decode::<Value>().unwrap(),
-        json!({"file_path": "a.txt", "content": "x\n"})
-    );
-    assert_eq!(parse(line), StreamEvent::ToolUse(tool_use));
-    assert_round_trip(line);
-}
-
-#[test]
-fn tool_result_of_success_may_lack_output() {
-    // C-07
-    let with = r#"{"type":"tool_result","timestamp":"2026-11-15T17:49:10.599Z","tool_id":"glob__1","status":"success","output":"Found 1 matching file(s)"}"#;
-    let without = r#"{"type":"tool_result","timestamp":"2026-11-15T17:49:10.599Z","tool_id":"replace__1","status":"success"}"#;
-    let result = |id: &'static str, output: Option<Cow<'static, str>>| {
-        StreamEvent::ToolResult(ToolResult {
-            timestamp: Some(AT.into()),
-            tool_id: id.into(),
-            status: Status::Success,
-            output,
-            error: None,
-            extra: Extra::default(),
-        })
-    };
-    assert_eq!(parse(with), result("glob__1", Some("Found 1 matching file(s)".into())));
-    assert_eq!(parse(without), result("replace__1", None));
-    assert_round_trip(with);
-    assert_round_trip(without);
-}
-
-#[test]
-fn tool_result_of_error_says_why() {
-    // C-07
-    let line = r#"{"type":"tool_result","timestamp":"2026-11-15T17:49:10.599Z","tool_id":"x","status":"error","output":"File not found.","error":{"type":"file_not_found","message":"File not found: a"}}"#;
-    let result = ToolResult {
-        timestamp: Some(AT.into()),
-        tool_id: "x".into(),
-        status: Status::Error,
-        output: Some("File not found.".into()),
-        error: Some(Box::new(ErrorInfo {
-            kind: Some("file_not_found".into()),
-            message: "File not found: a".into(),
-            extra: Extra::default(),
-        })),
-        extra: Extra::default(),
-    };
-    assert_eq!(parse(line), StreamEvent::ToolResult(result));
-    assert_round_trip(line);
-}
-
-#[test]
-fn error_event_has_a_severity() {
-    // C-09
-    let line = r#"{"type":"error","timestamp":"2026-11-15T17:49:10.599Z","severity":"warning","message":"Loop detected, stopping execution"}"#;
-    let error = ErrorEvent {
-        timestamp: Some(AT.into()),
-        severity: Severity::Warning,
-        message: "Loop detected, stopping execution".into(),
-        extra: Extra::default(),
-    };
-    assert_eq!(parse(line), StreamEvent::Error(error));
-    assert_round_trip(line);
-    assert_round_trip(r#"{"type":"error","severity":"error","message":"Maximum session turns exceeded"}"#);
-}
-
-#[test]
-fn result_of_success_has_stats_per_model() {
-    // C-10, C-12, C-13
-    let line = r#"{"type":"result","timestamp":"2026-11-15T17:49:10.599Z","status":"success","stats":{"total_tokens":124,"input_tokens":100,"output_tokens":4,"cached":60,"input":40,"duration_ms":164,"tool_calls":2,"models":{"gemini-3.8-flash":{"total_tokens":120,"input_tokens":96,"output_tokens":4,"cached":60,"input":36},"gemini-3.5-flash-lite":{"total_tokens":4,"input_tokens":4,"output_tokens":0,"cached":0,"input":4}}}}"#;
     let model = |total, input_tokens, output, cached, input| ModelStats {
         total_tokens: count(total),
         input_tokens: count(input_tokens),
         output_tokens: count(output),
         cached: count(cached),
         input: count(input),
-        extra: Extra::default(),
     };
-    let result = ResultEvent {
-        timestamp: Some(AT.into()),
-        status: Status::Success,
-        error: None,
-        stats: Some(Box::new(StreamStats {
-            total_tokens: count(124),
-            input_tokens: count(100),
-            output_tokens: count(4),
-            cached: count(60),
-            input: count(40),
-            duration_ms: count(164),
-            tool_calls: count(2),
-            models: Some(Named(vec![
-                ("gemini-3.8-flash".into(), model(120, 96, 4, 60, 36)),
-                ("gemini-3.5-flash-lite".into(), model(4, 4, 0, 0, 4)),
-            ])),
-            extra: Extra::default(),
-        })),
-        extra: Extra::default(),
+    let stats = StreamStats {
+        total_tokens: count(124),
+        input_tokens: count(100),
+        output_tokens: count(4),
+        cached: count(60),
+        input: count(40),
+        duration_ms: count(164),
+        tool_calls: count(2),
+        models: Some(Named(vec![
+            ("gemini-3.8-flash".into(), model(120, 96, 4, 60, 36)),
+            ("gemini-3.5-flash-lite".into(), model(4, 4, 0, 0, 4)),
+        ])),
     };
-    assert_eq!(parse(line), StreamEvent::Result(result));
-    assert_round_trip(line);
-}
-
-#[test]
-fn result_of_error_may_lack_the_error() {
-    // C-10, C-11; an invalid model stream ends like the second line.
-    let with = r#"{"type":"result","timestamp":"2026-11-15T17:49:10.599Z","status":"error","error":{"type":"FatalTurnLimitedError","message":"Reached max session turns"}}"#;
-    let without = r#"{"type":"result","timestamp":"2026-11-15T17:49:10.599Z","status":"error"}"#;
-    let result = |error| {
-        StreamEvent::Result(ResultEvent {
-            timestamp: Some(AT.into()),
-            status: Status::Error,
-            error,
-            stats: None,
-            extra: Extra::default(),
-        })
+    // 0.11 wrote five of them.
+    let few = StreamStats {
+        total_tokens: count(105),
+        input_tokens: count(100),
+        output_tokens: count(5),
+        duration_ms: count(164),
+        tool_calls: count(0),
+        ..StreamStats::default()
     };
-    let error = ErrorInfo {
-        kind: Some("FatalTurnLimitedError".into()),
-        message: "Reached max session turns".into(),
-        extra: Extra::default(),
-    };
-    assert_eq!(parse(with), result(Some(Box::new(error))));
-    assert_eq!(parse(without), result(None));
-    assert_round_trip(with);
-    assert_round_trip(without);
+    for (kind, fields, expected) in [
+        (
+            "init",
+            r#""session_id":"a1990dbd","model":"auto""#,
+            StreamEvent::Init(Init { timestamp: at(), session_id: "a1990dbd".into(), model: "auto".into() }),
+        ),
+        // The prompt has no delta; a chunk of the answer is one.
+        ("message", r#""role":"user","content":"Say hi""#, message(Role::User, "Say hi", None)),
+        (
+            "message",
+            r#""role":"assistant","content":"Hel","delta":true"#,
+            message(Role::Assistant, "Hel", Some(true)),
+        ),
+        (
+            "tool_use",
+            r#""tool_name":"write_file","tool_id":"write_file__1","parameters":{"file_path":"a.txt", "content":"x\n"}"#,
+            StreamEvent::ToolUse(ToolUse {
+                timestamp: at(),
+                tool_name: "write_file".into(),
+                tool_id: "write_file__1".into(),
+                parameters: raw(r#"{"file_path":"a.txt", "content":"x\n"}"#),
+            }),
+        ),
+        (
+            "tool_result",
+            r#""tool_id":"glob__1","status":"success","output":"Found 1 matching file(s)""#,
+            result("glob__1", Status::Success, Some("Found 1 matching file(s)"), None),
+        ),
+        // Most tools have no output.
+        (
+            "tool_result",
+            r#""tool_id":"replace__1","status":"success""#,
+            result("replace__1", Status::Success, None, None),
+        ),
+        (
+            "tool_result",
+            r#""tool_id":"x","status":"error","output":"No file.","error":{"type":"file_not_found","message":"No file: a"}"#,
+            result("x", Status::Error, Some("No file."), error("file_not_found", "No file: a")),
+        ),
+        (
+            "error",
+            r#""severity":"warning","message":"Loop detected, stopping execution""#,
+            StreamEvent::Error(ErrorEvent {
+                timestamp: at(),
+                severity: Severity::Warning,
+                message: "Loop detected, stopping execution".into(),
+            }),
+        ),
+        (
+            "result",
+            r#""status":"success","stats":{"total_tokens":124,"input_tokens":100,"output_tokens":4,"cached":60,"input":40,"duration_ms":164,"tool_calls":2,"models":{"gemini-3.8-flash":{"total_tokens":120,"input_tokens":96,"output_tokens":4,"cached":60,"input":36},"gemini-3.5-flash-lite":{"total_tokens":4,"input_tokens":4,"output_tokens":0,"cached":0,"input":4}}}"#,
+            end(Status::Success, None, Some(Box::new(stats))),
+        ),
+        (
+            "result",
+            r#""status":"success","stats":{"total_tokens":105,"input_tokens":100,"output_tokens":5,"duration_ms":164,"tool_calls":0}"#,
+            end(Status::Success, None, Some(Box::new(few))),
+        ),
+        (
+            "result",
+            r#""status":"error","error":{"type":"FatalTurnLimitedError","message":"Reached max session turns"}"#,
+            end(Status::Error, error("FatalTurnLimitedError", "Reached max session turns"), None),
+        ),
+        // An invalid model stream ends like this.
+        ("result", r#""status":"error""#, end(Status::Error, None, None)),
+    ] {
+        let line = format!(r#"{{"type":"{kind}","timestamp":"{AT}",{fields}}}"#);
+        let event = parse(&line);
+        assert_eq!((event.kind(), event.timestamp()), (Some(kind), Some(AT)), "{line}");
+        assert_eq!(event, expected);
+    }
 }
 
 #[test]
@@ -224,7 +149,6 @@ fn unknown_type_is_kept_whole() {
     assert_eq!(parse(line), StreamEvent::Unknown(Unknown { kind: Some("thought".into()), raw: raw(line) }));
     assert_eq!(parse(line).kind(), Some("thought"));
     assert_eq!(parse(line).timestamp(), None);
-    assert_round_trip(line);
 }
 
 #[test]
@@ -238,56 +162,64 @@ fn object_without_a_usable_type_is_unknown() {
         r#"{"type":7}"#,
     ] {
         assert_eq!(parse(line), StreamEvent::Unknown(Unknown { kind: None, raw: raw(line) }), "{line}");
-        assert_round_trip(line);
     }
 }
 
 #[test]
-fn unknown_fields_survive_in_order() {
-    let line = r#"{"type":"init","new":{"b":[1,2]},"session_id":"s","model":"m","again":1.50}"#;
-    let StreamEvent::Init(init) = parse(line) else { panic!("not an init") };
-    let extra: Vec<_> = init.extra.iter().map(|(name, value)| (name, value.get())).collect();
-    assert_eq!(extra, [("new", r#"{"b":[1,2]}"#), ("again", "1.50")]);
-    assert_eq!(init.extra.get("again").unwrap().get(), "1.50");
-    assert_eq!(init.extra.get("model"), None);
-    assert!(!init.extra.is_empty());
-    assert_round_trip(line);
-    assert_round_trip(
-        r#"{"type":"tool_result","tool_id":"i","status":"error","error":{"type":"t","message":"m","code":3},"n":[]}"#,
-    );
-    assert_round_trip(r#"{"type":"result","status":"success","stats":{"x":1,"models":{"m":{"y":{}}}}}"#);
+fn unknown_fields_are_skipped_and_null_is_nothing() {
+    for (line, plain) in [
+        (
+            r#"{"type":"init","new":{"b":[1,2]},"session_id":"s","model":"m","again":1.50}"#,
+            r#"{"type":"init","session_id":"s","model":"m"}"#,
+        ),
+        (
+            r#"{"type":"tool_result","tool_id":"i","status":"error","error":{"type":"t","message":"m","code":3},"n":[]}"#,
+            r#"{"type":"tool_result","tool_id":"i","status":"error","error":{"type":"t","message":"m"}}"#,
+        ),
+        (
+            r#"{"type":"result","status":"success","stats":{"x":1,"models":{"m":{"y":{}}}}}"#,
+            r#"{"type":"result","status":"success","stats":{"models":{"m":{}}}}"#,
+        ),
+        (
+            r#"{"type":"tool_result","timestamp":null,"tool_id":"i","status":"success","output":null,"error":null}"#,
+            r#"{"type":"tool_result","tool_id":"i","status":"success"}"#,
+        ),
+        (r#"{"type":"result","status":"success","stats":null}"#, r#"{"type":"result","status":"success"}"#),
+    ] {
+        assert_eq!(parse(line), parse(plain), "{line}");
+    }
 }
 
 #[test]
 fn words_outside_the_known_set_survive() {
-    let line = r#"{"type":"message","role":"system","content":""}"#;
-    let StreamEvent::Message(message) = parse(line) else { panic!("not a message") };
-    assert_eq!(message.role, Role::Other("system".into()));
-    assert_eq!(message.role.as_str(), "system");
-    assert_round_trip(line);
-    assert_round_trip(r#"{"type":"result","status":"cancelled"}"#);
-    assert_round_trip(r#"{"type":"error","severity":"fatal","message":""}"#);
-}
-
-#[test]
-fn null_in_an_optional_field_survives() {
-    assert_round_trip(
-        r#"{"type":"tool_result","timestamp":null,"tool_id":"i","status":"success","output":null,"error":null}"#,
-    );
-    assert_round_trip(r#"{"type":"result","status":"success","stats":null}"#);
-    // 0.11 wrote five of them.
-    assert_round_trip(
-        r#"{"type":"result","status":"success","stats":{"total_tokens":105,"input_tokens":100,"output_tokens":5,"duration_ms":164,"tool_calls":0}}"#,
-    );
+    let StreamEvent::Message(message) = parse(r#"{"type":"message","role":"system","content":""}"#) else {
+        panic!("not a message")
+    };
+    assert_eq!((message.role.as_str(), &message.role), ("system", &Role::Other("system".into())));
+    let StreamEvent::Result(result) = parse(r#"{"type":"result","status":"cancelled"}"#) else {
+        panic!("not a result")
+    };
+    assert_eq!(result.status, Status::Other("cancelled".into()));
+    let StreamEvent::Error(error) = parse(r#"{"type":"error","severity":"fatal","message":""}"#) else {
+        panic!("not an error")
+    };
+    assert_eq!(error.severity, Severity::Other("fatal".into()));
 }
 
 #[test]
 fn last_word_counts_when_a_field_is_written_twice() {
-    let twice = r#"{"type":"tool_result","tool_id":"a","tool_id":"b","status":"success","output":null,"output":"x","n":1,"n":2}"#;
-    assert_round_trip(twice);
-    assert_round_trip(
-        r#"{"type":"tool_result","tool_id":"a","status":"success","output":"x","output":null}"#,
-    );
+    for (twice, once) in [
+        (
+            r#"{"type":"tool_result","tool_id":"a","tool_id":"b","status":"success","output":null,"output":"x","n":1,"n":2}"#,
+            r#"{"type":"tool_result","tool_id":"b","status":"success","output":"x"}"#,
+        ),
+        (
+            r#"{"type":"tool_result","tool_id":"a","status":"success","output":"x","output":null}"#,
+            r#"{"type":"tool_result","tool_id":"a","status":"success"}"#,
+        ),
+    ] {
+        assert_eq!(parse(twice), parse(once), "{twice}");
+    }
 }
 
 #[test]
@@ -301,7 +233,6 @@ fn odd_numbers_cost_nothing_but_themselves() {
     assert_eq!(stats.models.as_ref().and_then(|models| models.get("m")?.cached), Some(Count::from(2)));
     assert_eq!(stats.duration_ms.map(Count::get), Some(u64::MAX));
     assert_eq!(stats.tool_calls.map(Count::get), Some(u64::MAX));
-    assert_round_trip(&line.replace("2.0", "2"));
 }
 
 #[test]
@@ -356,13 +287,8 @@ fn lone_surrogates_are_replaced_not_rejected() {
     ];
     for (written, read) in cases {
         let line = format!(r#"{{"type":"message","role":"assistant","content":"{written}","delta":true}}"#);
-        let message = Message {
-            timestamp: None,
-            role: Role::Assistant,
-            content: read.into(),
-            delta: Some(true),
-            extra: Extra::default(),
-        };
+        let message =
+            Message { timestamp: None, role: Role::Assistant, content: read.into(), delta: Some(true) };
         assert_eq!(parse(&line), StreamEvent::Message(message), "{written}");
     }
 }
