@@ -75,7 +75,9 @@ fn refuse(error: &clap::Error, view: Option<views::Name>) -> ExitCode {
     if let Some(view) = view {
         let reason = with_setting(error, text.split("\n\n").next().unwrap_or_default());
         let reason = reason.split_whitespace().collect::<Vec<_>>().join(" ");
-        let outcome = Outcome::not_begun(Failure::new(FailureKind::Input, reason));
+        let mut failure = Failure::new(FailureKind::Input, reason);
+        failure.hint = "`alhena run --help` describes all options.".to_owned();
+        let outcome = Outcome::not_begun(failure);
         views::failed_to_start(view, outcome, views::Target::stdout());
     }
     let painted = Colours::of(Stream::Err).paint(Paint::Red, "error:");

@@ -125,7 +125,7 @@ impl Tool {
 pub fn class(name: &str) -> Class {
     match Tool::find(name) {
         Some(tool) => tool.class,
-        None if mcp(name).is_some() => Class::Mcp,
+        None if name.starts_with("mcp_") || mcp(name).is_some() => Class::Mcp,
         None => Class::Unknown,
     }
 }
@@ -188,7 +188,11 @@ pub fn mcp(name: &str) -> Option<(&str, &str)> {
 
 /// Every server and tool that `SERVER__TOOL` or `mcp__SERVER__TOOL` can mean: both names can have two underscores in them.
 pub fn mcp_readings(name: &str) -> Vec<(&str, &str)> {
-    let name = name.strip_prefix("mcp__").filter(|rest| rest.contains("__")).unwrap_or(name);
+    divisions(name.strip_prefix("mcp__").filter(|rest| rest.contains("__")).unwrap_or(name))
+}
+
+/// Every way to divide a name at two underscores.
+pub fn divisions(name: &str) -> Vec<(&str, &str)> {
     let divided = name.char_indices().filter_map(|(at, _)| {
         let (server, rest) = name.split_at(at);
         Some((server, rest.strip_prefix("__")?))

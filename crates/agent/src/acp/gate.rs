@@ -111,9 +111,7 @@ impl Gate {
         let of = question.server.as_deref().zip(question.server_tool.as_deref());
         let covers = |rule: &ToolRule| rule.covers(&question.tool, of, command, question.elsewhere.is_some());
         let allowed = question.named && self.allowed.iter().any(covers);
-        command.is_some_and(reads)
-            || ((self.hooked || self.metered) && (fetches || allowed))
-            || (self.is_made_to_ask() && (trusted || free))
+        command.is_some_and(reads) || (self.is_made_to_ask() && (fetches || allowed || trusted || free))
     }
 
     fn is_made_to_ask(&self) -> bool {
@@ -249,6 +247,27 @@ mod tests {
         ] {
             assert_eq!(gate.decide(&asked).is_some(), allowed, "{asked:?}");
         }
+    }
+
+    #[test]
+    fn a_rule_about_some_tools_leaves_allowed_others_allowed() {
+        let allow = ["write_file", "run_shell_command", "srv__*"].map(str::to_owned).to_vec();
+        let mut request = ResolvedRequest { allow_tools: allow, ..ResolvedRequest::default() };
+        request.rules.add(rules::Decision::Deny, "edit(.env)").unwrap();
+        request.rules.add(rules::Decision::Deny, "shell(rm *)").unwrap();
+        request.rules.add(rules::Decision::Ask, "mcp(srv/drop)").unwrap();
+        let gate = Gate::of(&request, &[]);
+        let tool = |tool: &str| Question {
+            server: Some("srv".to_owned()),
+            server_tool: Some(tool.to_owned()),
+            ..question(&format!("mcp_srv_{tool}"), Action::Arguments(json!({})))
+        };
+        for asked in [edit("/p/a"), command("touch a"), tool("look")] {
+            assert_eq!(gate.decide(&asked), Some(Decision::AllowOnce), "{asked:?}");
+        }
+        assert!(matches!(gate.decide(&command("rm a")), Some(Decision::Reject(_))));
+        assert_eq!((gate.decide(&tool("drop")), gate.decide(&edit("/p/a/../.env")).is_some()), (None, true));
+        assert!(!matches!(gate.decide(&edit("/p/.env")), Some(Decision::AllowOnce)));
     }
 
     #[test]

@@ -79,6 +79,7 @@ impl Question {
         let guessed = || gemini::tool_name(&call.id).filter(|_| is_gemini);
         let tool = name.or_else(guessed).unwrap_or(title.as_str()).to_owned();
         let class = match tool::class(&tool) {
+            _ if mcp.is_some() => Class::Mcp,
             // Of a tool that nobody knows its agent says what kind it is.
             Class::Unknown => call.kind.map_or(Class::Unknown, class_of),
             known => known,

@@ -45,6 +45,8 @@ pub struct ToolRule {
     server: Option<String>,
     tool: String,
     prefix: Option<String>,
+    /// The name as it was given.
+    written: String,
 }
 
 /// What is wrong with a rule.
@@ -78,24 +80,45 @@ impl ToolRule {
         }
     }
 
-    /// The rules that it can mean, more than one where it does not say where the server's name ends.
-    fn readings(&self) -> Vec<Self> {
-        let whole = match &self.server {
-            Some(server) => &format!("{server}__{}", self.tool),
-            None => &self.tool,
-        };
-        let of = |(server, tool): (&str, &str)| Self {
-            server: Some(server.to_owned()),
+    /// A rule for a tool, of a server or of none.
+    fn of(server: Option<&str>, tool: &str) -> Self {
+        Self {
+            server: server.map(str::to_owned),
             tool: tool.to_owned(),
             prefix: None,
-        };
+            written: tool.to_owned(),
+        }
+    }
+
+    /// The rules that it can mean, more than one where it does not say where the server's name ends.
+    fn readings(&self) -> Vec<Self> {
         let own = self.server.is_none().then(|| self.clone());
-        own.into_iter().chain(tool::mcp_readings(whole).into_iter().map(of)).collect()
+        let of_servers = tool::mcp_readings(&self.written).into_iter();
+        own.into_iter().chain(of_servers.map(|(server, tool)| Self::of(Some(server), tool))).collect()
+    }
+
+    /// The rules that are needed to deny all that it can mean. What is written as Claude does can also be the CLI's own name of a tool,
+    /// or begin with a server's name.
+    fn denials(&self) -> Vec<Self> {
+        let mut rules = self.readings();
+        if self.server.is_some() && self.written.starts_with("mcp__") && !self.written.contains('*') {
+            rules.push(Self::of(None, &self.written));
+            rules.extend(tool::divisions(&self.written).into_iter().map(|(s, tool)| Self::of(Some(s), tool)));
+        }
+        rules
     }
 
     /// Whether it does not say where the server's name ends, so that it allows nothing.
     pub(crate) fn is_ambiguous(&self) -> bool {
         self.server.is_some() && self.readings().len() > 1
+    }
+
+    /// The server of which it means all tools.
+    fn whole_server(&self) -> Option<&str> {
+        match &self.server {
+            Some(server) => Some(server.as_str()).filter(|_| self.tool == "*"),
+            None => self.tool.strip_prefix("mcp_")?.strip_suffix("_*"),
+        }
     }
 
     /// The rule by the name under which the CLI registers the tool, if that is another than its policies take it for: it shortens long
@@ -110,19 +133,23 @@ impl ToolRule {
             None => gemini::registered_name(&self.tool),
         };
         let is_other = whole.starts_with("mcp_") && !whole.contains('*') && tool != whole;
-        is_other.then_some(Self { server: None, tool, prefix: None })
+        is_other.then(|| Self::of(None, &tool))
     }
 
-    /// Whether it is about several tools of a server in a way that the CLI's policies cannot express: they take a star for all tools of one
-    /// server only, and compare that server's name with the beginning of whole names, where it can be shortened (0.61.0).
+    /// Whether it is about several tools in a way that the CLI's policies cannot express: they take a star for every tool, for all tools of
+    /// all servers, and for all of one server, whose name they compare with the beginning of whole names, where it can be shortened (0.61.0).
     pub(crate) fn is_beyond_policies(&self) -> bool {
-        self.readings().iter().any(|rule| match (rule.server.as_deref(), rule.tool.as_str()) {
-            (None, _) | (Some("*"), "*") => false,
-            (Some(server), "*") => {
-                let whole = gemini::mcp_name(server, &"x".repeat(60));
-                server.contains('*') || !whole.starts_with(&format!("mcp_{server}_"))
+        self.readings().iter().any(|rule| {
+            match (rule.server.as_deref(), rule.tool.as_str(), rule.whole_server()) {
+                (None, "*" | "mcp_*", _) | (Some("*"), "*", _) => false,
+                (_, _, Some(server)) => {
+                    let whole = gemini::mcp_name(server, &"x".repeat(60));
+                    server.contains('*') || !whole.starts_with(&format!("mcp_{server}_"))
+                }
+                (server, tool, None) => {
+                    tool.contains('*') || server.is_some_and(|server| server.contains('*'))
+                }
             }
-            (Some(server), tool) => server.contains('*') || tool.contains('*'),
         })
     }
 
@@ -135,9 +162,12 @@ impl ToolRule {
         command: Option<&str>,
         elsewhere: bool,
     ) -> bool {
-        let is_tool = match &self.server {
-            Some(server) => of == Some((server, &self.tool)) && !self.is_ambiguous(),
-            None => self.tool == tool || self.tool == "*",
+        let is_tool = match (&self.server, self.whole_server()) {
+            (_, Some(server)) => {
+                of.is_some_and(|(asked, _)| server == "*" || asked == server) && !self.is_ambiguous()
+            }
+            (Some(server), None) => of == Some((server, &self.tool)) && !self.is_ambiguous(),
+            (None, None) => self.tool == tool || self.tool == "*" || (self.tool == "mcp_*" && of.is_some()),
         };
         let is_command = match (&self.prefix, command) {
             (None, _) => true,
@@ -238,7 +268,7 @@ impl FromStr for ToolRule {
             Some((server, tool)) if !is_whole => (Some((*server).to_owned()), *tool),
             _ => (None, name),
         };
-        Ok(Self { server, tool: tool.to_owned(), prefix })
+        Ok(Self { server, tool: tool.to_owned(), prefix, written: name.to_owned() })
     }
 }
 
@@ -264,7 +294,7 @@ pub fn policy_text(allow: &[ToolRule], deny: &[ToolRule], ask: &[ToolRule], shel
         text.push_str(&format!("deny_message = {}\n", quoted(NOT_PLAIN_MESSAGE)));
     }
     let all_meant = |rule: &ToolRule| {
-        rule.readings().into_iter().flat_map(|rule| [rule.registered(), Some(rule)]).flatten()
+        rule.denials().into_iter().flat_map(|rule| [rule.registered(), Some(rule)]).flatten()
     };
     for rule in deny.iter().flat_map(all_meant) {
         push_rule(&mut text, &rule, "deny", DENY);
@@ -284,7 +314,7 @@ pub fn policy_text(allow: &[ToolRule], deny: &[ToolRule], ask: &[ToolRule], shel
     if allowed.peek().is_some() && allowed.all(|rule| rule.prefix.is_some()) {
         push_pattern(&mut text, ELSEWHERE, "deny", ALLOW + 1);
         text.push_str(&format!("deny_message = {}\n", quoted(ELSEWHERE_MESSAGE)));
-        push_rule(&mut text, &ToolRule { server: None, tool: SHELL.to_owned(), prefix: None }, "deny", REST);
+        push_rule(&mut text, &ToolRule::of(None, SHELL), "deny", REST);
     } else if shell == Shell::Asks {
         push_pattern(&mut text, ANY_ARGUMENTS, "ask_user", REST);
         text.push_str("modes = [\"default\", \"autoEdit\"]\n");

@@ -989,6 +989,24 @@ fn a_long_or_odd_name_of_a_tool_does_not_evade_a_rule() {
         ("mcp(mcp_srv/drop)".to_owned(), "mcp_srv", "drop"),
         ("mcp(mcp_srv/dr*)".to_owned(), "mcp_srv", "drop"),
         ("mcp(srv/_dr*)".to_owned(), "srv", "_drop"),
+        // Names without an underscore to divide them at.
+        ("mcp".to_owned(), "mcp", "do"),
+        ("mcp(mcp)".to_owned(), "mcp", "do"),
+        ("mcp(mcp/do)".to_owned(), "mcp", "do"),
+        ("mcp(mcp/d*)".to_owned(), "mcp", "do"),
+        ("mcp".to_owned(), "_u", "do"),
+        ("mcp(_u/do)".to_owned(), "_u", "do"),
+        ("mcp(_u/d*)".to_owned(), "_u", "do"),
+        ("mcp".to_owned(), "日本", "do"),
+        ("mcp(日本/do)".to_owned(), "日本", "do"),
+        ("mcp".to_owned(), "acme-internal-knowledge-base", "delete-all-documents-and-attachments"),
+        ("mcp(acme*)".to_owned(), "acme-internal-knowledge-base", "delete-all-documents-and-attachments"),
+        // Claude's form of a name can be the name that Gemini CLI gives.
+        ("mcp__a__b".to_owned(), "a", "b"),
+        ("mcp__a__b".to_owned(), "mcp", "a__b"),
+        ("mcp__a__b".to_owned(), "mcp__a", "b"),
+        ("mcp___lead".to_owned(), "mcp_", "_lead"),
+        ("mcp___d__o".to_owned(), "mcp_", "d__o"),
     ] {
         let known = tool_of(server, tool);
         // Its title is hidden by an argument, or only the name is told, as to hooks.
@@ -1014,6 +1032,10 @@ fn a_long_or_odd_name_of_a_tool_does_not_evade_a_rule() {
         ("mcp(srv/l_sche)".to_owned(), &tool_of("srv", "lösche"), None),
         ("mcp_my_srv_drop".to_owned(), &tool_of("my_srv", "drop"), None),
         ("mcp(my_srv/*)".to_owned(), &tool_of("my srv", "drop"), None),
+        ("mcp(mcp/do)".to_owned(), &tool_of("mcp", "do"), Some(Decision::Allow)),
+        ("mcp__a__b".to_owned(), &tool_of("a", "b"), Some(Decision::Allow)),
+        ("mcp__a__b".to_owned(), &tool_of("mcp", "a__b"), None),
+        ("mcp__a__b".to_owned(), &tool_of("mcp__a", "b"), None),
     ] {
         assert_eq!(decided(&allow(&[&rule]), question), expected, "{rule}");
     }

@@ -28,8 +28,14 @@ pub(super) enum Tools {
     /// The one of this name.
     One(&'static Tool),
     Discovered(String),
-    /// Each of the ways in which a name can be meant.
-    Mcp(Vec<McpNames>),
+    Mcp {
+        /// Each of the ways in which a name is meant.
+        names: Vec<McpNames>,
+        /// Others in which it can be meant.
+        others: Vec<McpNames>,
+        /// A name that can be Gemini CLI's own.
+        written: Option<String>,
+    },
 }
 
 /// Names of servers and of their tools: pieces, with stars between them.
@@ -81,14 +87,18 @@ impl Tools {
         let is_name =
             |name: &str| !name.is_empty() && !name.contains(|c: char| c.is_whitespace() || c == '/');
         match is_name(server) && is_name(tool) {
-            true => Ok(Tools::Mcp(vec![McpNames::of((server, tool))])),
+            true => Ok(Tools::Mcp {
+                names: vec![McpNames::of((server, tool))],
+                others: Vec::new(),
+                written: None,
+            }),
             false => Err((format!("{inside:?} is not SERVER or SERVER/TOOL"), None)),
         }
     }
 
     /// Whether it is not clear which tools they are, so that none can be allowed.
     pub fn are_ambiguous(&self) -> bool {
-        matches!(self, Tools::Mcp(readings) if readings.len() > 1)
+        matches!(self, Tools::Mcp { names, .. } if names.len() > 1)
     }
 
     /// What kind of tools they are, if one.
@@ -97,7 +107,7 @@ impl Tools {
             Tools::Every | Tools::Discovered(_) => None,
             Tools::Kind(class) => Some(*class),
             Tools::One(tool) => Some(tool.class),
-            Tools::Mcp(_) => Some(Class::Mcp),
+            Tools::Mcp { .. } => Some(Class::Mcp),
         }
     }
 
@@ -111,7 +121,7 @@ impl Tools {
         };
         match self {
             Tools::Every => vec!["*".to_owned()],
-            Tools::Kind(Class::Mcp) | Tools::Mcp(_) => vec!["*__*".to_owned()],
+            Tools::Kind(Class::Mcp) | Tools::Mcp { .. } => vec!["*__*".to_owned()],
             Tools::Kind(class) => TOOLS.iter().filter(|tool| tool.class == *class).flat_map(of).collect(),
             Tools::One(tool) => of(tool),
             Tools::Discovered(name) => vec![name.clone()],
@@ -127,10 +137,14 @@ impl Tools {
             Tools::Kind(class) => *class == question.class,
             Tools::One(tool) => Tool::find(&question.tool).is_some_and(|asked| asked.name == tool.name),
             Tools::Discovered(name) => *name == question.tool,
-            Tools::Mcp(readings) if question.class == Class::Mcp => {
-                return readings.iter().map(|names| names.fit(question)).max().unwrap_or(Fit::No);
+            Tools::Mcp { names, others, written } if question.class == Class::Mcp => {
+                let is_own_name = |name: &String| gemini::registered_name(name) == question.tool;
+                let may_be = written.as_ref().is_some_and(is_own_name)
+                    || others.iter().any(|names| names.fit(question) > Fit::No);
+                let least = if may_be { Fit::Maybe } else { Fit::No };
+                return names.iter().map(|names| names.fit(question)).fold(least, Fit::max);
             }
-            Tools::Mcp(_) => false,
+            Tools::Mcp { .. } => false,
         };
         if is { Fit::Yes } else { Fit::No }
     }
@@ -143,7 +157,7 @@ impl Tools {
             Tools::Kind(_) => class == Class::Unknown,
             Tools::One(tool) => class == Class::Unknown || class == tool.class,
             Tools::Discovered(_) => true,
-            Tools::Mcp(_) => matches!(class, Class::Mcp | Class::Unknown),
+            Tools::Mcp { .. } => matches!(class, Class::Mcp | Class::Unknown),
         };
         if may_be { Fit::Maybe } else { Fit::No }
     }
@@ -164,7 +178,10 @@ fn mcp_name(name: &str) -> Option<Result<Tools, Wrong>> {
         }
         readings.push((server, tool));
     }
-    (!readings.is_empty()).then(|| Ok(Tools::Mcp(readings.into_iter().map(McpNames::of).collect())))
+    let others = if is_claudes { tool::divisions(name) } else { Vec::new() };
+    let all = |names: Vec<_>| names.into_iter().map(McpNames::of).collect();
+    let written = name.starts_with("mcp_").then(|| name.to_owned());
+    (!readings.is_empty()).then(|| Ok(Tools::Mcp { names: all(readings), others: all(others), written }))
 }
 
 impl McpNames {
@@ -206,9 +223,11 @@ impl McpNames {
         let fitting: Vec<bool> = splits(rest).map(|(server, tool)| shown.are(server, tool)).collect();
         match fitting.iter().all(|fits| *fits) && is_plain && !fitting.is_empty() {
             true => Fit::Yes,
-            // A server's name can begin with `mcp_` itself.
+            // A server's name can begin with `mcp_` or with an underscore itself.
             false => {
-                may_be(fitting.contains(&true) || splits(name).any(|(server, tool)| shown.are(server, tool)))
+                let unprefixed = name.strip_prefix("mcp_").unwrap_or_default();
+                let mut others = splits(name).chain(splits(unprefixed));
+                may_be(fitting.contains(&true) || others.any(|(server, tool)| shown.are(server, tool)))
             }
         }
     }

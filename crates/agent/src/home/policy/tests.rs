@@ -171,16 +171,37 @@ fn a_denial_counts_for_every_server_and_tool_that_it_can_mean() {
     assert!(denied("mcp_srv__drop").contains("toolName = \"mcp_srv__drop\""));
     assert!(denied("mcp_srv__drop").contains(&rule("drop", "mcp_srv", "deny")));
     assert_eq!(denied("db__query").matches("[[rule]]").count(), 2);
+    // Claude's form of a name can be the name that the CLI gives.
+    let text = denied("mcp__a__b");
+    for (tool, server) in [("b", "a"), ("a__b", "mcp"), ("b", "mcp__a")] {
+        assert!(text.contains(&rule(tool, server, "deny")), "{text}");
+    }
+    assert!(text.contains("toolName = \"mcp__a__b\"\ndecision = \"deny\""), "{text}");
+    assert!(denied("mcp___lead").contains("toolName = \"mcp___lead\"\ndecision = \"deny\""));
 }
 
 #[test]
 fn what_the_policies_of_the_cli_cannot_deny_is_known() {
     let is_beyond = |rule: &str| rule.parse::<ToolRule>().unwrap().is_beyond_policies();
-    for rule in ["srv__*", "srv__drop", "mcp_srv_*", "*__*", "*", "my__srv__drop", "lös__drop"] {
+    for rule in [
+        "srv__*",
+        "srv__drop",
+        "mcp_srv_*",
+        "*__*",
+        "*",
+        "mcp_*",
+        "mcp_my_srv_*",
+        "my__srv__drop",
+        "lös__drop",
+    ] {
         assert!(!is_beyond(rule), "{rule}");
     }
     let long = format!("{}__*", "x".repeat(40));
-    for rule in ["srv__dr*", "*__drop", "s*__*", "lös__*", "mcp_srv__*", "my__srv__*", &long] {
+    for rule in
+        ["srv__dr*", "*__drop", "s*__*", "lös__*", "mcp_srv__*", "my__srv__*", &long, "write_*", "*do"]
+            .into_iter()
+            .chain(["mcp_srv_d*", "mcp_srv*", "mcp_*do", "mcp_lös_*", "discovered_tool_*"])
+    {
         assert!(is_beyond(rule), "{rule}");
     }
 }
@@ -200,6 +221,11 @@ fn a_rule_covers_its_tool_and_no_command_beside_its_own() {
     assert!(of_server("db__admin_rows", "db", "admin_rows"));
     assert!(!of_server("db__admin_rows", "db_admin", "rows"));
     assert!(!of_server("my__srv__drop", "my", "srv__drop"));
+    for rule in ["db__*", "mcp_db_*", "mcp__db__*", "*__*", "mcp_*", "*"] {
+        assert!(of_server(rule, "db", "query"), "{rule}");
+    }
+    assert!(!of_server("db__*", "other", "query") && !of_server("mcp_db_*", "db_admin", "rows"));
+    assert!(!covers("mcp_*", "write_file", None) && !covers("db__*", "mcp_db_query", None));
     for (command, expected) in [
         ("git status", true),
         ("git", true),
