@@ -125,7 +125,10 @@ impl Tool {
 pub fn class(name: &str) -> Class {
     match Tool::find(name) {
         Some(tool) => tool.class,
-        None if name.starts_with("mcp_") || mcp(name).is_some() => Class::Mcp,
+        // Gemini CLI calls the tool `do` of a server `mcp` `mcp_do`.
+        None if name.strip_prefix("mcp_").is_some_and(|rest| !rest.is_empty()) || mcp(name).is_some() => {
+            Class::Mcp
+        }
         None => Class::Unknown,
     }
 }

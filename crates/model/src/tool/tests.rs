@@ -25,11 +25,14 @@ fn classes_follow_the_exact_list() {
         ),
         (
             Class::Unknown,
-            &["", "READ_FILE", "read_file2", "shell", "mcp_", "mcp_x", "__", "a__", "discovered_tool_a__b"],
+            &["", "READ_FILE", "read_file2", "shell", "mcp_", "__", "a__", "discovered_tool_a__b"],
         ),
         (Class::FileRead, &["search_file_content"]),
         (Class::Agent, &["invoke_agent"]),
-        (Class::Mcp, &["mcp_github_create_issue", "github__create_issue", "mcp__github__create_issue"]),
+        (
+            Class::Mcp,
+            &["mcp_github_create_issue", "github__create_issue", "mcp__github__create_issue", "mcp_x"],
+        ),
     ];
     for (wanted, names) in expected {
         for name in names {
