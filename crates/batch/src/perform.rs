@@ -145,7 +145,7 @@ impl Watch {
         let _nobody_listens = self.tell.send(Happening::Waits(self.number));
     }
 
-    /// What it does, in a few words.
+    /// Sets the current activity, in a few words.
     pub fn does(&self, what: &str) {
         let mut state = self.state.lock();
         if state.doing != what {
@@ -216,7 +216,7 @@ impl Seen {
         }
     }
 
-    /// What it does, in a few words.
+    /// Returns the current activity, if there is one.
     pub fn doing(&self) -> Option<&str> {
         Some(self.doing.as_str()).filter(|doing| !doing.is_empty())
     }

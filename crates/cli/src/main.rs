@@ -55,8 +55,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What the parser of the arguments has to say: what is wrong with them, or the help that they ask for. A program that reads
-/// the outcome of a run gets one as well.
+/// Prints the error of the argument parser, or the help that was asked for. A program that reads the outcome of a run gets a failed one.
 fn refuse(error: &clap::Error, view: Option<views::Name>) -> ExitCode {
     let text = error.render();
     if !error.use_stderr() {

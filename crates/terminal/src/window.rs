@@ -284,7 +284,7 @@ impl<'a> Window<'a> {
     }
 }
 
-/// Ends the views that nobody looks through any more, and gives windows that nobody looks at their size back.
+/// Ends views without a client, and restores the size of windows without a viewer.
 ///
 /// Not by tmux's own `destroy-unattached`: 3.3a then ends a session whose client is about to leave, and crashes when it
 /// looks at that client once more, with every agent.
@@ -309,8 +309,8 @@ fn try_tidy(control: &Control) -> Result<(), TerminalError> {
     Ok(())
 }
 
-/// The views that nobody looks through, and the windows that somebody came to look at. A client whose `alhena` was killed
-/// would stay, on a terminal that its shell believes to be free.
+/// Returns the views without a client, and the windows that have a viewer. A client whose `alhena` was killed would otherwise stay on a
+/// terminal that its shell takes for free.
 fn sorted(views: &str, lives: impl Fn(u32) -> bool) -> (Vec<&str>, Vec<&str>) {
     let (mut gone, mut looked_at) = (Vec::new(), Vec::new());
     for view in views.lines() {

@@ -1,4 +1,4 @@
-//! What is looked at after a trial: processes, directories, the user's home, marks of traps, secrets.
+//! The checks after a trial: processes, directories, the user's home, marks of traps, secrets.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -195,7 +195,7 @@ fn only_more(before: &Entry, after: &Entry) -> bool {
 /// Sessions that were lost: an agent that has written one, and a real CLI whose tool was called, has one in the user's store with
 /// the prompt in it.
 pub fn sessions(plan: &Plan, place: &Place, runs: &[EndedRun]) -> Vec<String> {
-    // There is no store that could be written to, or the agent writes to it by itself.
+    // Either no store can be written, or the agent writes to it directly.
     if plan.is_short() || plan.home == Home::Workspace {
         return Vec::new();
     }

@@ -97,8 +97,8 @@ impl ToolRule {
         own.into_iter().chain(of_servers.map(|(server, tool)| Self::of(Some(server), tool))).collect()
     }
 
-    /// The rules that are needed to deny all that it can mean. What is written as Claude does can also be the CLI's own name of a tool,
-    /// or begin with a server's name.
+    /// The rules that deny every possible meaning. A name in Claude's form, `mcp__a__b`, can also be the name that Gemini CLI itself gives a
+    /// tool, or contain a server's name with underscores.
     fn denials(&self) -> Vec<Self> {
         let mut rules = self.readings();
         if self.server.is_some() && self.written.starts_with("mcp__") && !self.written.contains('*') {

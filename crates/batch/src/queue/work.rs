@@ -443,7 +443,7 @@ pub enum WorkerPresence {
     },
 }
 
-/// Hears whether anybody works, on whatever batch.
+/// Listens for workers of any batch.
 #[derive(Debug)]
 pub struct Hearing {
     heard: Arc<AtomicBool>,

@@ -123,7 +123,7 @@ impl Connection {
         if state.gone {
             return Err(TerminalError::tmux("the server has ended"));
         }
-        // What it may still answer would be taken for the answer to something else.
+        // A late answer would be taken for the answer to the next command.
         state.gone = true;
         self.shared.changed.notify_all();
         Err(TerminalError::tmux("no answer"))

@@ -368,8 +368,8 @@ fn markdown_row(cells: &[String]) -> String {
     row
 }
 
-/// Puts rows of the screen together where every cell goes on. If all cells of a row have text, it is more likely the next
-/// row of the table, unless there was hardly any room left.
+/// Joins screen rows whose cells all continue those of the row above. A row with text in every cell is taken for the next row of the
+/// table, unless the row above had hardly any room left.
 fn merge(rows: &[Vec<&str>], columns: &[usize], room: usize) -> Vec<Vec<String>> {
     let crowded = drawn_width(columns.iter().copied()) + columns.len() + 8 > room;
     let mut merged: Vec<Vec<String>> = Vec::new();

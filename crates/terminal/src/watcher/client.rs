@@ -192,7 +192,7 @@ const VARIABLES: [&str; 15] = [
     "DBUS_SESSION_BUS_ADDRESS",
 ];
 
-/// Where a watcher is, and what it takes to start one.
+/// The location of a watcher, and the means to start one.
 #[derive(Clone, Debug)]
 pub(crate) struct Ground {
     pub(crate) tmux: Tmux,
@@ -259,7 +259,7 @@ fn meet(ground: &Ground) -> Met {
     }
 }
 
-/// Starts one and waits until it listens. It is nobody's child: who starts it may end before it, or never look after it.
+/// Starts a watcher and waits until it listens. It is detached, because the command that starts it can end first or never reap it.
 fn start(ground: &Ground) -> Result<(), String> {
     let Ground { tmux, store, environment } = ground;
     let program = keeper_program(environment).ok_or("the program alhena cannot be found")?;
